@@ -105,7 +105,7 @@ RTT: Final = Figure(
     over_streams=mean,
     kinds=("tcp",),
 )
-_RTT_MIN: Final = Figure(
+RTT_MIN: Final = Figure(
     name="rtt_min_us",
     unit="us",
     levels=MEASURED,
@@ -118,7 +118,7 @@ _RTT_MIN: Final = Figure(
 )
 STREAM_FIGURES: Final = (
     RTT,
-    _RTT_MIN,
+    RTT_MIN,
     Figure(
         name="ce_pct",
         unit="%",

@@ -8,8 +8,9 @@ from rigctl.base.values import group_by
 from rigctl.findings import Finding, FindingValue, Severity, Weight, tests
 from rigctl.findings.text import MOST_LISTED, UNKNOWN, join_list, lost_text, numbers_text, rate_text, span
 from rigctl.findings.window import window_findings, window_limit_text
+from rigctl.limits.evidence import losses_allow_mbps
 from rigctl.limits.hosts import PROCESSORS
-from rigctl.limits.rules import LIMITS
+from rigctl.limits.rules import LIMITS, Evidence
 from rigctl.results.summary import CellSummary
 
 FULL: Final = 1.005  # share of a link's rate above which rounded times cannot explain the excess
@@ -257,14 +258,14 @@ def _explain_unknown(cell: CellSummary) -> tuple[str, str]:
 
 
 def _losses(cell: CellSummary) -> str:
-    share = cell.verdict.numbers.get("lost_share")
-    if cell.losses is None or cell.verdict.rule != "losses":
+    seen, mss = (cell.binding.evidence, cell.binding.mss_effective) if cell.binding else (Evidence(), None)
+    share, allowed_mbps = seen.lost_share, losses_allow_mbps(mss, seen.rtt_ms, seen.lost_share)
+    if share is None or allowed_mbps is None or cell.verdict.rule != "losses":
         uncut = f". {_why_losses(cell)}" if cell.verdict.numbers.get("halves") is False else ""
-        return f"Limited by losses: {lost_text(share)}{uncut}." if isinstance(share, float) else ""
+        return f"Limited by losses: {lost_text(share)}{uncut}." if share is not None else ""
     return (
-        f"Limited by losses: {lost_text(cell.losses.lost_share)}, and a round trip took "
-        f"{cell.losses.rtt_us / 1e3:.3g} ms. By the rule of Mathis et al. a flow then achieves about "
-        f"{rate_text(cell.losses.allowed_mbps)} Mbit/s, more if several segments are lost at once."
+        f"Limited by losses: {lost_text(share)}, and a round trip took {seen.rtt_ms:.3g} ms. By the rule of Mathis et "
+        f"al. a flow then achieves about {rate_text(allowed_mbps)} Mbit/s, more if several segments are lost at once."
     )
 
 

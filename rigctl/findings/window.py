@@ -7,8 +7,7 @@ from rigctl.base.units import size_words
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, Weight, good, note, tests, warning
 from rigctl.findings.text import numbers_text, plural, rate_text
-from rigctl.limits.ceilings import window_bps
-from rigctl.limits.evidence import window_allows_bps
+from rigctl.limits.ceilings import window_allows_bps, window_bps
 from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.results.summary import CellSummary
 from rigctl.settings import WINDOW
@@ -60,14 +59,15 @@ def window_limit_text(cell: CellSummary) -> str:
     if stream is None or stream.goodput_mbps is None:
         return ""
     if cause is not None and cause.side == "send":
-        size = "of an unknown size" if cause.buffer_bytes is None else f"of {size_words(cause.buffer_bytes)}"
+        size = "of an unknown size" if cause.buffer_bytes is None else f"of {size_words(round(cause.buffer_bytes))}"
         return (
             f"Limited by the window: the sender's buffer {size} was full, while the congestion window and the "
             f"receiver's window were not, at {rate_text(stream.goodput_mbps.mean)} Mbit/s.{bounded}"
         )
-    if cell.held_share is None or not (stream.advertised_bytes and stream.rtt_min_us):
+    seen, rtt_us, mss = stream.evidence, stream.rtt_min_us, stream.mss_effective or 1
+    if seen.held_share is None or not (seen.window_bytes and rtt_us):
         return ""
-    advertised, rtt_us, mss = round(stream.advertised_bytes), stream.rtt_min_us, stream.mss_effective or 1
+    advertised = round(seen.window_bytes)
     allowed = cell.cell.parallel * window_allows_bps(advertised, mss, rtt_us) / 1e6
     flows = "" if cell.cell.parallel == 1 else f" on each of {cell.cell.parallel} flows"
     which = "" if len(cell.streams) == 1 else f" on {stream}"
@@ -75,7 +75,7 @@ def window_limit_text(cell: CellSummary) -> str:
     sum_text = f" ({size_words(whole * mss)})" if whole * mss != advertised else ""
     filled = f", {plural(whole, 'whole segment')} of {mss} bytes{sum_text}" if whole else ""
     return (
-        f"Limited by the window: the sender waited for it {100 * cell.held_share:.0f} % of the time. The receiver "
+        f"Limited by the window: the sender waited for it {100 * seen.held_share:.0f} % of the time. The receiver "
         f"advertised {size_words(advertised)}{flows}{which}{filled}, and a round trip took {rtt_us / 1e3:.3g} ms at "
         f"least: window ÷ round trip = {rate_text(allowed)} Mbit/s.{bounded}"
     )
@@ -84,11 +84,13 @@ def window_limit_text(cell: CellSummary) -> str:
 def window_formula(cell: CellSummary) -> str:
     """Return `8 KiB ÷ 5.01 ms = 13.1 Mbit/s`; empty if the receiver's window is unknown or not the limit."""
     stream, cause = cell.binding, cell.window_cause
-    if stream is None or not (stream.advertised_bytes and stream.rtt_min_us) or (cause and cause.side == "send"):
+    if stream is None or (cause is not None and cause.side == "send"):
         return ""
-    asked = cell.cell[WINDOW] and stream.window_effective_bytes
-    size, flows = asked or round(stream.advertised_bytes), cell.cell.parallel
-    mbps, rtt_us = flows * window_bps(size, stream.rtt_min_us / 1e6) / 1e6, stream.rtt_min_us
+    advertised, rtt_us, flows = stream.evidence.window_bytes, stream.rtt_min_us, cell.cell.parallel
+    if not (advertised and rtt_us):
+        return ""
+    size = (cell.cell[WINDOW] and stream.window_effective_bytes) or round(advertised)
+    mbps = flows * window_bps(size, rtt_us / 1e6) / 1e6
     return f"{f'{flows} × ' if flows > 1 else ''}{size_words(size)} ÷ {rtt_us / 1e3:.3g} ms = {rate_text(mbps)} Mbit/s"
 
 
@@ -104,7 +106,7 @@ def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[F
         nodes = {cell.window_cause.node for cell in own if cell.window_cause}
         window = f"{cause.side} window" if cause else "window"
         why = "the sender waited for it half the time or more"
-        if any((cell.held_share or 0.0) < 0.5 for cell in own):
+        if any(((cell.binding and cell.binding.evidence.held_share) or 0.0) < 0.5 for cell in own):
             why = "the bytes in flight filled it"
         remedy = "A larger window lifts this limit." if any(cell.cell[WINDOW] for cell in own) else None
         if cause is not None and cause.sysctl is not None:

@@ -21,6 +21,12 @@ def window_bps(window_bytes: int, rtt_s: float) -> float:
     return window_bytes * 8 / rtt_s
 
 
+def window_allows_bps(advertised: float, mss: int | None, rtt_us: float) -> float:
+    """Return the highest goodput in bit/s: one window of whole segments per round trip. `advertised` is in bytes."""
+    filled = advertised // mss * mss if mss and advertised >= mss else advertised
+    return window_bps(round(filled), rtt_us / 1e6)
+
+
 def loss_bps(mss: int, rtt_s: float, lost_share: float) -> float:
     """Return about the goodput (bit/s) of a TCP flow that loses a share p of its segments: MSS ÷ RTT × √(3 ÷ 2p).
 

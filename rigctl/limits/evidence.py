@@ -2,7 +2,6 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from math import sqrt
 from statistics import fmean, median, quantiles
@@ -11,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rigctl.base.values import divide, mean_of_all, total
-from rigctl.limits.ceilings import LINE_RATE, loss_bps, reaches, window_bps
+from rigctl.base.values import divide, least, mean_of_all, total
+from rigctl.limits.ceilings import LINE_RATE, loss_bps, reaches, window_allows_bps
 from rigctl.limits.hosts import ProcessorUse
 from rigctl.limits.links import DataPath, Links, LinkShares
 from rigctl.limits.rules import Diagnosis, Evidence, combine, diagnose
@@ -33,15 +32,6 @@ _LEAST_SUMS: Final = 4
 Values = NDArray[np.float64]
 Found = dict[str, Any]
 """Values of some fields of an `Evidence` (`rigctl.limits.rules`), by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """The losses of a stream's flows, and the goodput that one flow can achieve with these losses."""
-
-    lost_share: float  # retransmitted segments ÷ segments of payload
-    rtt_us: float  # median over samples while the flows sent (tcpi_rtt)
-    allowed_mbps: float  # goodput of one flow by the rule of Mathis et al.
 
 
 def of_flows(
@@ -67,12 +57,11 @@ def of_flows(
     if any(side.subflows for side in senders):  # windows, queues and losses of subflows are unknown
         return seen | disks
     rtts = [samples(side, "rtt_us", window) for side in senders]
-    sampled = [*chain(*rtts)]
+    seen |= _round_trips(senders, [*chain(*rtts)], known_rtt_s)
     return (
         seen
-        | _windows(flows, senders, rtts, goodput_mbps, window)
-        | _queue(senders, sampled, known_rtt_s)
-        | _losses(flows, senders, goodput_mbps, window)
+        | _windows(flows, senders, rtts, seen, window)
+        | _losses(flows, senders, seen, window)
         | _marks(flows, senders, rtts, window)
         | disks
     )
@@ -87,12 +76,7 @@ def samples(side: Side, name: str, window: CommonWindow | None) -> list[int]:
     return values if min(values, default=1) > 0 else [value for value in values if value > 0]
 
 
-def window_share(flows: Iterable[Flow]) -> float | None:
-    """Return for which share of busy time (tcpi_busy_time) senders waited for window or buffer; None if unknown."""
-    return _busy_share([flow.sender for flow in flows if flow.sender is not None], held_us)
-
-
-def held_us(side: Side) -> int | None:
+def _held_us(side: Side) -> int | None:
     """Return for how many microseconds a full receive window or send buffer held back a sender; None if unknown."""
     return total((side.tcp.rwnd_limited_us, side.tcp.sndbuf_limited_us))
 
@@ -102,51 +86,44 @@ def _busy_share(senders: Sequence[Side], held: Callable[[Side], int | None]) -> 
     return fmean(shares) if shares and len(shares) == len(senders) else None
 
 
-def advertised_bytes(senders: Sequence[Side], window: CommonWindow | None = None) -> float | None:
-    """Return the window in bytes that the receivers advertised (tcpi_snd_wnd): the median over samples of all flows.
+def _advertised_bytes(sender: Side, window: CommonWindow | None) -> float | None:
+    """Return the window in bytes that a receiver advertised (tcpi_snd_wnd): the median over samples of the flow.
 
-    Without samples, return the mean of the last values or None. Windows are then wide open, as nothing is in flight.
+    Without samples, return the last value or None. The window is then wide open, as nothing is in flight.
     """
-    sampled = [value for side in senders for value in samples(side, "advertised_window", window)]
-    if sampled:
-        return median(sampled)
-    last = [side.tcp.advertised_window_bytes for side in senders if side.tcp.advertised_window_bytes is not None]
-    return fmean(last) if last else None
-
-
-def window_allows_bps(advertised: float, mss: int | None, rtt_us: float) -> float:
-    """Return the highest goodput in bit/s: one window of whole segments per round trip. `advertised` is in bytes."""
-    filled = advertised // mss * mss if mss and advertised >= mss else advertised
-    return window_bps(round(filled), rtt_us / 1e6)
+    sampled = samples(sender, "advertised_window", window)
+    return median(sampled) if sampled else sender.tcp.advertised_window_bytes
 
 
 def _windows(
     flows: Sequence[Flow],
     senders: Sequence[Side],
     sampled: Sequence[Sequence[int]],
-    goodput_mbps: float | None,
+    seen: Found,
     window: CommonWindow | None,
 ) -> Found:
-    advertised = [advertised_bytes([side], window) for side in senders]
-    allowed = total(
-        window_allows_bps(most, side.tcp.mss, side.tcp.rtt_min_us) / 1e6 if most and side.tcp.rtt_min_us else None
-        for most, side in zip(advertised, senders, strict=True)
-    )
+    advertised = [_advertised_bytes(side, window) for side in senders]
+    most, rtt_min_ms, allowed_mbps = mean_of_all(advertised), seen.get("rtt_min_ms"), None
+    if most and rtt_min_ms:
+        mss = least(side.tcp.mss for side in senders)
+        allowed_mbps = len(flows) * window_allows_bps(most, mss, 1e3 * rtt_min_ms) / 1e6
     shares = []
-    for flow, side, rtts, most in zip(flows, senders, sampled, advertised, strict=True):
+    for flow, side, rtts, own in zip(flows, senders, sampled, advertised, strict=True):
         bps = flow.bytes * 8 / window.length_s if window and flow.bytes else None
         cwnds = samples(side, "cwnd", window)
         in_flight = bps * median(rtts) / 8e6 if bps and rtts else None
         cwnd = median(cwnds) * side.tcp.mss if cwnds and side.tcp.mss else None
-        shares.append([in_flight / room if in_flight and room else None for room in (most, side.sndbuf_bytes, cwnd)])
+        shares.append([in_flight / room if in_flight and room else None for room in (own, side.sndbuf_bytes, cwnd)])
     of_window, of_sndbuf, of_cwnd = (mean_of_all(column) for column in zip(*shares, strict=True))
     return Found(
-        window_bytes=mean_of_all(advertised),
-        window_share=divide(goodput_mbps, allowed),
+        window_bytes=most,
+        window_share=divide(seen["goodput_mbps"], allowed_mbps),
+        sndbuf_bytes=least(side.sndbuf_bytes for side in senders),
+        rcvbuf_bytes=least(flow.receiver.rcvbuf_bytes for flow in flows if flow.receiver is not None),
         in_flight_share=of_window,
         in_flight_sndbuf=of_sndbuf,
         in_flight_cwnd=of_cwnd,
-        held_share=window_share(flows),
+        held_share=_busy_share(senders, _held_us),
         sndbuf_share=_busy_share(senders, lambda side: side.tcp.sndbuf_limited_us),
         sending_share=mean_of_all(_sending(side) for side in senders),
     )
@@ -154,66 +131,61 @@ def _windows(
 
 def _sending(side: Side) -> float | None:
     """Return the share of time in which a sender had data and waited for no window or buffer; None if unknown."""
-    waited_us, elapsed_ns = held_us(side), side.elapsed_ns
+    waited_us, elapsed_ns = _held_us(side), side.elapsed_ns
     if side.tcp.busy_us is None or waited_us is None or elapsed_ns is None or elapsed_ns <= 0:
         return None
     return (side.tcp.busy_us - waited_us) * 1e3 / elapsed_ns
 
 
-def _queue(senders: Sequence[Side], sampled: Sequence[int], known_rtt_s: float | None) -> Found:
-    least = [side.tcp.rtt_min_us for side in senders if side.tcp.rtt_min_us]
-    if not sampled or not least:
-        return {}
+def _round_trips(senders: Sequence[Side], sampled: Sequence[int], known_rtt_s: float | None) -> Found:
+    rtt_min_us = least(side.tcp.rtt_min_us for side in senders if side.tcp.rtt_min_us)
+    last_us = [side.tcp.rtt_us for side in senders if side.tcp.rtt_us]
+    rtt_us = median(sampled or last_us) if sampled or last_us else None
+    seen = Found(rtt_min_ms=divide(rtt_min_us, 1e3), rtt_ms=divide(rtt_us, 1e3))
+    if rtt_min_us is None or rtt_us is None or not sampled:
+        return seen
     # The relay of a virtual rig may let one frame pass early, so the least measured round trip may be too short.
-    rtt_min_us = max(min(least), 1e6 * (known_rtt_s or 0.0))
-    low = quantiles(sampled, n=10, method="inclusive")[0] if len(sampled) > 1 else sampled[0]
-    middle = median(sampled)
-    return Found(
-        rtt_min_ms=rtt_min_us / 1e3,
-        rtt_ms=middle / 1e3,
-        rtt_growth=middle / rtt_min_us,
-        queue_growth=low / rtt_min_us,
-        queue_ms=(low - rtt_min_us) / 1e3,
+    empty_us = max(rtt_min_us, 1e6 * (known_rtt_s or 0.0))
+    low_us = quantiles(sampled, n=10, method="inclusive")[0] if len(sampled) > 1 else sampled[0]
+    return seen | Found(
+        rtt_growth=rtt_us / empty_us,
+        rtt_added_ms=(rtt_us - empty_us) / 1e3,
+        queue_growth=low_us / empty_us,
+        queue_ms=(low_us - empty_us) / 1e3,
     )
 
 
-def losses_of(flows: Sequence[Flow], window: CommonWindow | None = None) -> Losses | None:
-    """Return the losses of `flows`; None if nothing was lost, or if a value is unknown."""
+def _lost_share(flows: Sequence[Flow], senders: Sequence[Side]) -> float | None:
+    """Return the share of segments of payload that were sent again; None if unknown."""
     again = total(flow.retransmits for flow in flows)
-    if not again:
-        return None
-    senders = [flow.sender for flow in flows if flow.sender]
-    sizes = [flow.sender.tcp.mss if flow.sender else None for flow in flows]
-    segments = total(flow.bytes / mss if flow.bytes and mss else None for flow, mss in zip(flows, sizes, strict=True))
-    rtts = [value for side in senders for value in samples(side, "rtt_us", window)]
-    rtts = rtts or [side.tcp.rtt_us for side in senders if side.tcp.rtt_us]
-    if not segments or not rtts:
-        return None
-    share, rtt_us = again / segments, median(rtts)
-    least = min(mss for mss in sizes if mss)
-    return Losses(share, rtt_us, loss_bps(least, rtt_us / 1e6, share) / 1e6)
+    segments = total(divide(flow.bytes, side.tcp.mss) for flow, side in zip(flows, senders, strict=True))
+    return 0.0 if again == 0 else divide(again, segments)
 
 
-def _losses(
-    flows: Sequence[Flow], senders: Sequence[Side], goodput_mbps: float | None, window: CommonWindow | None
-) -> Found:
+def losses_allow_mbps(mss: int | None, rtt_ms: float | None, lost_share: float | None) -> float | None:
+    """Return the goodput that a flow can achieve with losses, by the rule of Mathis et al.; None without losses."""
+    return loss_bps(mss, rtt_ms / 1e3, lost_share) / 1e6 if mss and rtt_ms and lost_share else None
+
+
+def _losses(flows: Sequence[Flow], senders: Sequence[Side], seen: Found, window: CommonWindow | None) -> Found:
     halves = not any((side[CONGESTION] or "bbr").startswith(_NOT_BY_LOSS) for side in senders)
-    found, again = losses_of(flows, window), total(flow.retransmits for flow in flows)
-    seen = Found(halves=halves, lost_share=found.lost_share if found else 0.0 if again == 0 else None)
-    if found is not None and goodput_mbps:
-        seen["loss_allows"] = found.allowed_mbps * len(flows) / goodput_mbps
+    lost_share, mss = _lost_share(flows, senders), least(side.tcp.mss for side in senders)
+    allowed_mbps = losses_allow_mbps(mss, seen.get("rtt_ms"), lost_share)
+    found = Found(halves=halves, lost_share=lost_share)
+    if allowed_mbps is not None and seen["goodput_mbps"]:
+        found["loss_allows"] = allowed_mbps * len(flows) / seen["goodput_mbps"]
     summed = _rates(flows, window)
     if window is None or summed is None:
-        return seen
+        return found
     ends, rates = summed
     mean, variance = float(rates.mean()), float(rates.var())
     variation = sqrt(variance) / mean
     lost = _losses_in(senders, ends, window)
     if not lost.sum():
-        return seen | {"variation": variation}
+        return found | {"variation": variation}
     clumps = float(lost.var() / lost.mean())
     events = float(lost.sum()) / max(1.0, clumps)
-    return seen | Found(
+    return found | Found(
         variation=variation,
         unevenness=variation * max(len(flows), events / len(lost)) ** 0.5,
         loss_clumps=clumps,

@@ -3,12 +3,13 @@
 The rules on processors precede most others, as a sender waits for a window also if the receiver gets no processor.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from rigctl.base.values import least, least_of_all, mean, most
-from rigctl.limits.rules import Diagnosis
+from rigctl.base.values import divide, least, least_of_all, mean, most
+from rigctl.limits.rules import Diagnosis, Evidence
 from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream
 from rigctl.settings import BUSY_POLL, WINDOW
 
@@ -144,7 +145,7 @@ class WindowCause:
 
     side: str  # whose buffer: "receive" or "send"
     node: str
-    buffer_bytes: int | None  # buffer size that the kernel granted
+    buffer_bytes: float | None  # smallest buffer size that the kernel granted
     sysctl: str | None = None
     value: str | None = None
 
@@ -166,19 +167,15 @@ def node_without_scaling(info: RunInfo, cell: Cell, stream: Stream) -> str | Non
     )
 
 
-def window_cause(
-    info: RunInfo, cell: Cell, stream: Stream, flows: Sequence[Flow], verdict: Diagnosis, sndbuf_share: float | None
-) -> WindowCause:
+def window_cause(info: RunInfo, cell: Cell, stream: Stream, seen: Evidence, verdict: Diagnosis) -> WindowCause:
     """Return which buffer and which sysctl limit the window, for a stream whose `verdict` is the limit `window`."""
-    if (unscaled := node_without_scaling(info, cell, stream)) is not None and verdict.cause != "send":
-        largest = most(flow.sender.tcp.advertised_window_bytes for flow in flows if flow.sender is not None)
-        granted = least(flow.receiver.rcvbuf_bytes for flow in flows if flow.receiver is not None)
-        if largest is not None and largest <= UNSCALED_BYTES <= (granted or 0) // 2:
-            return WindowCause("receive", unscaled, granted, WINDOW_SCALING, "0")
-    sends = verdict.cause == "send" or (sndbuf_share or 0.0) > 0.5
+    unscaled = node_without_scaling(info, cell, stream) if verdict.cause != "send" else None
+    if unscaled is not None and (seen.window_bytes or math.inf) <= UNSCALED_BYTES <= (seen.rcvbuf_bytes or 0) // 2:
+        return WindowCause("receive", unscaled, seen.rcvbuf_bytes, WINDOW_SCALING, "0")
+    waits_for_buffer = (divide(seen.sndbuf_share, seen.held_share) or 0.0) > 0.5
+    sends = verdict.cause == "send" or waits_for_buffer
     side, node = ("send", stream.sender) if sends else ("receive", stream.receiver)
-    ends = [flow.sender if sends else flow.receiver for flow in flows]
-    granted = least((end.sndbuf_bytes if sends else end.rcvbuf_bytes) for end in ends if end is not None)
+    granted = seen.sndbuf_bytes if sends else seen.rcvbuf_bytes
     asked, letter = cell[WINDOW], "w" if sends else "r"
     name = f"net.ipv4.tcp_{letter}mem" if asked is None else f"net.core.{letter}mem_max"
     value = sysctl_value(info, cell, node, name)

@@ -33,17 +33,21 @@ class Evidence(NamedTuple):
     other_counter: str | None = None  # node and interface, or switch port, that counted the other traffic
     link_share: float | None = None  # share of a link that the run and other traffic took together
     clamped_mss: float | None = None  # the MSS, if it is smaller than the MTUs of both ends allow
-    window_bytes: float | None = None  # advertised receive window, mean over flows
-    window_share: float | None = None  # goodput ÷ (advertised window ÷ least round-trip time)
+    window_bytes: float | None = None  # advertised window: the median over samples of each flow, mean over flows
+    window_share: float | None = None  # goodput ÷ (flows × whole segments of `window_bytes` ÷ `rtt_min_ms`)
+    sndbuf_bytes: float | None = None  # smallest send buffer that the kernel granted a flow
+    rcvbuf_bytes: float | None = None  # smallest receive buffer
     in_flight_share: float | None = None  # goodput × round-trip time ÷ advertised window
     in_flight_sndbuf: float | None = None  # goodput × round-trip time ÷ send buffer
     in_flight_cwnd: float | None = None  # goodput × round-trip time ÷ congestion window
     held_share: float | None = None  # share of its busy time that the sender waited for window or buffer
     sndbuf_share: float | None = None  # share of its busy time that the sender waited for its send buffer
     sending_share: float | None = None  # share of time in which the sender had data and waited for no window or buffer
-    rtt_min_ms: float | None = None
-    rtt_ms: float | None = None  # median round-trip time while the stream sent
+    rtt_min_ms: float | None = None  # least round-trip time that TCP measured on a flow, as the figure `rtt_min_us`
+    rtt_ms: float | None = None  # median round-trip time while the stream sent; without samples that at the end
+    # A queue is measured against the least round-trip time, or the delay of a virtual link if this is longer.
     rtt_growth: float | None = None  # median ÷ least round-trip time
+    rtt_added_ms: float | None = None  # median - least round-trip time
     queue_growth: float | None = None  # first decile ÷ least round-trip time; above 1 if a queue nearly always stands
     queue_ms: float | None = None  # first decile of the round-trip time - least
     variation: float | None = None  # standard deviation ÷ mean of the goodput in bins of 0.1 s
@@ -69,11 +73,21 @@ class Evidence(NamedTuple):
     agent_share: float | None = None  # CPU time of the busier agent ÷ (elapsed time × its threads)
 
 
+_LEAST: Final = frozenset({"rtt_min_ms", "sndbuf_bytes", "rcvbuf_bytes"})
+
+
 def pool_evidence(several: Sequence[Evidence]) -> Evidence:
-    """Return the evidence over repetitions: the mean of each number, the most frequent value of each text or flag."""
-    known = ([value for value in values if value is not None] for values in zip(*several, strict=True))
-    means: Any = ((mode if isinstance(own[0], str | bool) else fmean)(own) if own else None for own in known)
-    return Evidence(*means)
+    """Return the evidence over repetitions: the mean of each number, the most frequent value of each text or flag.
+
+    Of what is a least value in one repetition (`_LEAST`), the least is kept.
+    """
+    pooled: dict[str, Any] = {}
+    for name, values in zip(Evidence._fields, zip(*several, strict=True), strict=True):
+        known = [value for value in values if value is not None]
+        if known:
+            combine = min if name in _LEAST else mode if isinstance(known[0], str | bool) else fmean
+            pooled[name] = combine(known)
+    return Evidence(**pooled)
 
 
 _NEARLY: Final = 0.93  # from this share of the ceiling on, a standing queue is at the link, and its drops cost the rest
@@ -204,7 +218,7 @@ def _is_filled(seen: KnownEvidence) -> bool:
 
 def _has_no_queue(seen: KnownEvidence) -> bool:
     """Tell whether no queue stands: the median round trip is less than 1 ms longer than the least."""
-    return bool(seen.rtt_ms - seen.rtt_min_ms < _QUEUE_MS)
+    return bool(seen.rtt_added_ms < _QUEUE_MS)
 
 
 def _is_drained(seen: KnownEvidence) -> bool:
@@ -388,14 +402,14 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "window",
         "window in flight nearby",
-        ("in_flight_share", "rtt_ms", "rtt_min_ms", "window_bytes"),
+        ("in_flight_share", "rtt_added_ms", "window_bytes"),
         lambda seen: _is_filled(seen) and _has_no_queue(seen) and _is_drained(seen),
         "receive",
     ),
     Rule(
         "window",
         "send buffer in flight nearby",
-        ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_ms", "rtt_min_ms"),
+        ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_added_ms"),
         lambda seen: _is_buffered(seen) and _has_no_queue(seen),
         "send",
     ),

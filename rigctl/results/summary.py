@@ -6,16 +6,16 @@ from functools import cached_property
 from statistics import fmean, stdev
 from typing import TypeVar
 
-from rigctl.base.values import common_value, divide, group_by, join_texts, mean, total
+from rigctl.base.values import common_value, group_by, join_texts
 from rigctl.figures import Figure
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
 from rigctl.figures.paths import CEILING, EFFICIENCY
-from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS
+from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS, RTT_MIN
 from rigctl.limits.ceilings import above_ceiling
-from rigctl.limits.evidence import Losses, advertised_bytes, held_us, limit_of_test, losses_of, window_share
+from rigctl.limits.evidence import limit_of_test
 from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
-from rigctl.limits.rules import Diagnosis, diagnose, pool_evidence
-from rigctl.records import Cell, Flow, RepetitionHead, RunInfo, RunStatus, Side, Status, Stream, by_stream
+from rigctl.limits.rules import Diagnosis, Evidence, diagnose, pool_evidence
+from rigctl.records import Cell, RepetitionHead, RunInfo, RunStatus, Status, Stream
 from rigctl.results.condensed import StreamNotes
 from rigctl.results.rows import ExportRow, RepetitionResults
 from rigctl.results.run_results import RunResults
@@ -85,7 +85,7 @@ class StreamSummary(_Summary):
     """The results of one pair in one direction, over the valid repetitions of a test; None if unknown."""
 
     stream: Stream
-    flows: Sequence[Flow] = field(default=(), repr=False, compare=False)
+    evidence: Evidence = field(default_factory=Evidence, repr=False)  # evidence on the limit, over repetitions
     notes: Sequence[StreamNotes] = field(default=(), repr=False)  # one for each repetition
 
     def __getitem__(self, figure: Figure[_T]) -> _T | None:
@@ -95,6 +95,7 @@ class StreamSummary(_Summary):
     window_effective_bytes = _value_of(WINDOW_EFFECTIVE)
     mss_effective = _value_of(MSS_EFFECTIVE)
     mtu = _value_of(MTU)
+    rtt_min_us = _value_of(RTT_MIN)
 
     @cached_property
     def congestion(self) -> str | None:
@@ -105,10 +106,6 @@ class StreamSummary(_Summary):
     def effective(self) -> Mapping[str, str | None]:
         """Return the values seen in packets, as text, by name of the setting (such as DSCP); None if unknown."""
         return {name: join_texts(self.results.each(figure)) for name, figure in COUNTED_FIGURES.items()}
-
-    @cached_property
-    def _senders(self) -> list[Side]:
-        return [flow.sender for flow in self.flows if flow.sender is not None]
 
     @property
     def probed(self) -> bool:
@@ -128,16 +125,6 @@ class StreamSummary(_Summary):
         """Tell whether segments have the MSS `asked`, reduced by the TCP timestamps option if that is in use."""
         taken = TIMESTAMPS_OPTION if self.timestamps else 0
         return self.mss_effective is not None and self.mss_effective + taken == asked
-
-    @cached_property
-    def advertised_bytes(self) -> float | None:
-        """Return the median over samples of the window that the receiver advertised, in bytes; None if unknown."""
-        return advertised_bytes(self._senders)
-
-    @cached_property
-    def rtt_min_us(self) -> float | None:
-        """Return the mean over flows of the least round-trip time (tcpi_min_rtt) in µs; None if unknown."""
-        return mean(side.tcp.rtt_min_us for side in self._senders)
 
     def __str__(self) -> str:
         return str(self.stream)
@@ -162,19 +149,14 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class CellSummary(_Summary):
-    """The results of a test: a row of the results table. `exclusions` are the repetitions that the means leave out.
-
-    `window_cause`, `held_share` and `losses` describe the streams whose limit is the limit of the test.
-    """
+    """The results of a test: a row of the results table. `exclusions` are the repetitions that the means leave out."""
 
     cell: Cell
     counted: int
     streams: tuple[StreamSummary, ...]
     exclusions: tuple[Exclusion, ...]
-    window_cause: WindowCause | None = None  # why the window is small, if the window is the limit
-    held_share: float | None = None  # share of the senders' busy time in which a window or buffer was full
+    window_cause: WindowCause | None = None  # why the window of `binding` is small, if the window is the limit
     busy: ProcessorUse = field(default_factory=ProcessorUse)
-    losses: Losses | None = None  # losses of flows; None unless losses are the limit
 
     @property
     def binding(self) -> StreamSummary | None:
@@ -203,15 +185,13 @@ def _summary(results: RunResults, cell: Cell, measured: Sequence[RepetitionResul
     info = results.info
     counted = [one for one in measured if one.repetition.status is Status.OK]
     whole = Results([one.rows[None] for one in counted])
-    flows = [flow for one in results.whole([one.repetition for one in counted], samples=True) for flow in one.flows]
     several = {stream: [one.evidence[stream] for one in counted if stream in one.evidence] for stream in cell.streams}
     seen = {stream: pool_evidence(own) for stream, own in several.items() if own}
     verdicts = {stream: diagnose(evidence) for stream, evidence in seen.items()}
-    by_pair = by_stream(flows)
     streams = tuple(
         StreamSummary(
             stream,
-            by_pair.get(stream, ()),
+            seen.get(stream, Evidence()),
             notes=[one.notes_of(stream) for one in counted],
             results=Results([one.rows[stream] for one in counted]),
             verdict=verdicts.get(stream, Diagnosis()),
@@ -219,28 +199,18 @@ def _summary(results: RunResults, cell: Cell, measured: Sequence[RepetitionResul
         for stream in cell.streams
     )
     verdict = limit_of_test(zip(seen.values(), verdicts.values(), strict=True), whole[EFFICIENCY])
-    binding = {stream.stream for stream in streams if stream.verdict == verdict}
-    bound = [flow for flow in flows if flow.stream in binding] or flows
+    windowed = verdict.limit == "window"
+    binding = next((stream for stream in streams if windowed and stream.verdict == verdict), None)
     return CellSummary(
         cell=cell,
         counted=len(counted),
         streams=streams,
         results=whole,
         verdict=verdict,
-        window_cause=_window_cause(info, cell, bound, verdict) if verdict.limit == "window" else None,
-        held_share=window_share(bound),
+        window_cause=window_cause(info, cell, binding.stream, binding.evidence, verdict) if binding else None,
         busy=busy_of(info, cell, [one.rows[stream] for one in counted for stream in cell.streams]),
-        losses=losses_of(bound) if verdict.limit == "loss" else None,
         exclusions=find_exclusions(info, cell, [(one.repetition, one.rows) for one in measured]),
     )
-
-
-def _window_cause(info: RunInfo, cell: Cell, flows: Sequence[Flow], verdict: Diagnosis) -> WindowCause | None:
-    stream = flows[0].stream
-    own = [flow for flow in flows if flow.stream == stream]
-    senders = [flow.sender for flow in own if flow.sender is not None]
-    share = divide(total(side.tcp.sndbuf_limited_us for side in senders), total(held_us(side) for side in senders))
-    return window_cause(info, cell, stream, own, verdict, share)
 
 
 def find_exclusions(

@@ -11,7 +11,10 @@ from known import known
 
 from rigctl.figures import datagrams
 from rigctl.findings.limits import bottleneck_text
+from rigctl.findings.window import window_formula
+from rigctl.limits.rules import Evidence
 from rigctl.records import Cell, Direction, Link, Pair, Repetition, RunStatus, Series, Status
+from rigctl.results.run_results import condensed_in_memory
 from rigctl.results.summary import CellSummary, Exclusion, StreamSummary
 
 PAIR = Pair("a", "b")
@@ -61,10 +64,10 @@ class TestMeans:
     def test_a_test_without_a_valid_repetition_knows_nothing(self) -> None:
         found = summary(ONE, builders.failed(ONE))
         assert (found.counted, found.goodput_mbps, found.retransmits, found.efficiency) == (0, None, None, None)
-        assert (found.limit, found.held_share, found.losses) == ("unknown", None, None)
         (stream,) = found.streams
+        assert (found.limit, found.binding, stream.evidence) == ("unknown", stream, Evidence())
         assert (stream.goodput_mbps, stream.bytes, stream.window_effective_bytes) == (None, None, None)
-        assert (stream.rtt_min_us, stream.advertised_bytes, stream.congestion) == (None, None, None)
+        assert (stream.rtt_min_us, stream.congestion) == (None, None)
 
     def test_every_test_of_the_plan_has_a_row_in_its_order(self) -> None:
         cells = [builders.cell(number, pairs=(PAIR,)) for number in (3, 1, 2)]
@@ -80,7 +83,8 @@ class TestStreams:
         waiting = {"series": Series(), "busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 0}
         found = summary(TWO, replace(one, flows=(one.flows[0], builders.changing(one.flows[1], sender=waiting))))
         assert [stream.limit for stream in found.streams] == ["line-rate", "window"]
-        assert (found.limit, found.binding, found.held_share) == ("window", found.streams[1], 0.9)
+        assert (found.limit, found.binding) == ("window", found.streams[1])
+        assert found.streams[1].evidence.held_share == 0.9
         assert known(found.window_cause).node == "d"
         assert bottleneck_text(found).endswith(f"By pair: {found.streams[0]} line-rate, {found.streams[1]} window.")
         full = summary(TWO, builders.repetition(TWO, (941.0, 915.0)))
@@ -102,13 +106,13 @@ class TestStreams:
         found = only_stream(replace(made, flows=(first, builders.changing(second, sender=lesser))), cell=cell)
         assert (found.mss_effective, found.mss_differs, found.mtu) == (1400, True, 1452)
         assert found.window_effective_bytes == 32768
-        assert (found.rtt_min_us, found.congestion) == (200.0, "bbr, cubic")
+        assert (found.rtt_min_us, found.congestion) == (180, "bbr, cubic")
 
     def test_an_mss_that_one_flow_does_not_report_is_no_difference_but_timestamps_that_differ_are_unknown(self) -> None:
         first, second = (builders.repetition(ONE, (900,), number=at) for at in (1, 2))
         alone = only_stream(first)
         assert (alone.mss_effective, alone.mtu, alone.timestamps, alone.congestion) == (1448, 1500, True, "cubic")
-        assert (alone.rtt_min_us, alone.advertised_bytes, alone[datagrams.LOSS]) == (180.0, 65536, None)
+        assert (alone.rtt_min_us, alone.evidence.window_bytes, alone[datagrams.LOSS]) == (180, 65536, None)
         found = only_stream(first, builders.changing_flows(second, sender={"mss": None, "timestamps": False}))
         assert (found.mss_effective, found.mss_differs, found.timestamps) == (1448, False, None)
 
@@ -161,12 +165,43 @@ class TestLimit:
         ignored = replace(second, status=Status.INVALID)
         assert summary(ONE, first, ignored).busy.sender.node_pct == pytest.approx(20.0)
 
-    def test_losses_are_given_where_they_are_the_limit_and_only_there(self) -> None:
+    def test_the_sentence_on_losses_has_the_round_trip_of_the_measurement_interval(self) -> None:
         lossy = {"rtt_us": 5000, "rwnd_limited_us": 0, "busy_us": 10_000_000, "series": Series()}
         found, full = (summary(ONE, builders.repetition(ONE, (mbps,), (20,), sender=lossy)) for mbps in (400.0, 940.0))
-        losses = known(found.losses)
-        assert (found.limit, losses.rtt_us, full.losses) == ("loss", 5000, None)
-        assert losses.lost_share == pytest.approx(20 * 1448 / 5e8, rel=1e-3)
+        assert (found.limit, found.streams[0].evidence.rtt_ms, full.limit) == ("loss", 5.0, "line-rate")
+        assert found.streams[0].evidence.lost_share == pytest.approx(20 * 1448 / 5e8, rel=1e-3)
+        assert "a round trip took 5 ms" in bottleneck_text(found)
+        before = [builders.BEGIN_NS - at for at in (3, 2, 1)]
+        sampled = Series({"t_ns": [*before, builders.BEGIN_NS + 10**9], "rtt_us": [90_000] * 3 + [6000]})
+        found = summary(
+            ONE, builders.repetition(ONE, (400.0,), (20,), sender=lossy | {"series": sampled, "rtt_min_us": 5900})
+        )
+        assert "a round trip took 6 ms" in bottleneck_text(found)
+
+    def test_column_sentence_formula_and_evidence_have_one_window_and_one_least_round_trip(self) -> None:
+        cell = builders.cell(pairs=(PAIR,), parallel=2, window_bytes=None)
+        times = [builders.BEGIN_NS + at for at in (-2, -1, 10**9, 2 * 10**9)]
+        series = Series({"t_ns": times, "advertised_window": [900_000, 900_000, 20_000, 20_000]})
+        waiting = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "advertised_window_bytes": 900_000}
+        one = builders.repetition(cell, (30.0,), sender={**waiting, "series": series, "rtt_min_us": 8670})
+        far = builders.changing(one.flows[1], sender={"rtt_min_us": 9400})
+        one = replace(one, flows=(one.flows[0], far))
+        info = builders.run(builders.plan([cell]))
+        results = condensed_in_memory(info, [one])
+        (found,) = cells_of(info, [one])
+        seen = found.streams[0].evidence
+        assert (results.pairs[0]["rtt_min_us"], found.streams[0].rtt_min_us, seen.rtt_min_ms) == (
+            8670,
+            8670,
+            8.67,
+        )
+        assert seen.window_bytes == 20_000
+        allowed_mbps = 2 * 13 * 1448 * 8 / 8670
+        assert seen.window_share == pytest.approx(known(seen.goodput_mbps) / allowed_mbps)
+        text = bottleneck_text(found)
+        assert "advertised 19.53 KiB on each of 2 flows, 13 whole segments of 1448 bytes (18.38 KiB)" in text
+        assert f"a round trip took 8.67 ms at least: window ÷ round trip = {allowed_mbps:.1f} Mbit/s" in text
+        assert window_formula(found) == "2 × 19.53 KiB ÷ 8.67 ms = 36.9 Mbit/s"
 
 
 class TestExclusions:

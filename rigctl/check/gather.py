@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import Final
 
 from rigctl.base.errors import NodeError
-from rigctl.check.paths import PathState, Spot, literal, probe_paths
-from rigctl.check.records import Failure, NodeState, RigState
 from rigctl.hosts.data_address import data_address_of, why_unusable
 from rigctl.hosts.fact import Runner
 from rigctl.hosts.facts import CHECK_FACTS, facts_of_host
 from rigctl.hosts.setting import ask_refusals
 from rigctl.hosts.surroundings import ask_peer_macs, ask_surroundings
+from rigctl.paths.probing import PathState, Spot, literal, probe_paths
+from rigctl.paths.state import Failure, NodeState, RigState
 from rigctl.records import RunPlan
 from rigctl.remote.agent import Agent
 from rigctl.remote.clocks import estimate_offset

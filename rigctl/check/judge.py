@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.base.values import group_by
-from rigctl.check.records import RigState
 from rigctl.check.rules import hardware, nodes, paths, settings, windows
-from rigctl.check.rules.commands import list_names
 from rigctl.findings import Finding, FindingValue, Severity, Subject
+from rigctl.paths.commands import list_names
+from rigctl.paths.state import RigState
 
 CHECK_RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
     nodes.check_reach,

@@ -5,14 +5,14 @@ from ipaddress import ip_address
 from typing import Final
 
 from rigctl.base.units import format_rate
-from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.commands import as_root, by_value, command_on, find_deviating, find_on, say_in_order
 from rigctl.findings import Finding, about_nodes
 from rigctl.findings import link as links
 from rigctl.findings import mtu as mtus
 from rigctl.findings import nodes as said
 from rigctl.findings import path as paths
 from rigctl.hosts.surroundings import Route
+from rigctl.paths.commands import as_root, by_value, command_on, find_deviating, find_on, say_in_order
+from rigctl.paths.state import NodeState, RigState
 
 _CLOCK_AHEAD_S: Final = 1.0
 """Clock difference from which logs and captures of two nodes are hard to compare."""

@@ -12,10 +12,10 @@ from unittest.mock import Mock
 import pytest
 
 from rigctl.base.errors import NodeError
-from rigctl.check.paths import PathState
-from rigctl.check.records import NodeState, RigState
 from rigctl.findings import Finding, Severity, Subject, Weight
 from rigctl.hosts.surroundings import Route, Surroundings
+from rigctl.paths.probing import PathState
+from rigctl.paths.state import NodeState, RigState
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
 from rigctl.remote import session
 from rigctl.remote.agent import Agent

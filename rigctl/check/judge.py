@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.base.values import group_by
-from rigctl.check.rules import hardware, nodes, paths, settings, windows
+from rigctl.check.rules import hardware, nodes, settings, windows
 from rigctl.findings import Finding, FindingValue, Severity, Subject
+from rigctl.paths import link_rules, path_rules
 from rigctl.paths.commands import list_names
 from rigctl.paths.state import RigState
 
@@ -15,13 +16,13 @@ CHECK_RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
     nodes.agent,
     nodes.rights,
     nodes.conditions,
-    nodes.check_link,
-    paths.addresses,
-    paths.check_families,
-    nodes.routes,
-    paths.listening,
-    paths.ports,
-    paths.sizes,
+    link_rules.check_link,
+    path_rules.addresses,
+    path_rules.check_families,
+    link_rules.routes,
+    path_rules.listening,
+    path_rules.ports,
+    path_rules.sizes,
     nodes.mtu,
     settings.congestion,
     settings.disks,
@@ -50,7 +51,7 @@ _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
 
 def judge_state(state: RigState) -> tuple[Finding, ...]:
     """Return the findings on a rig: errors, warnings, notes, then what is in order; each in `CHECK_RULES` order."""
-    state = replace(state, explained=paths.paths_explained_elsewhere(state))
+    state = replace(state, explained=path_rules.paths_explained_elsewhere(state))
     everybody = {"node": len(state.nodes), "pair": len(state.paths)}
     findings = [finding for rule in CHECK_RULES for finding in together(rule(state), everybody)]
     return tuple(sorted(findings, key=lambda finding: _LEVELS.index(finding.level)))

@@ -11,11 +11,11 @@ from dataclasses import replace
 from rigctl.base.errors import NodeError, RigError
 from rigctl.check.gather import ask_neighbours, look_around, pairs_to_probe, peers_of, same_family, spot_of
 from rigctl.check.judge import together
-from rigctl.check.rules.nodes import check_link, routes
-from rigctl.check.rules.paths import addresses, check_families, paths_explained_elsewhere, ports, sizes
 from rigctl.findings import Finding, Severity
 from rigctl.hosts.facts import CHECK_FACTS
 from rigctl.hosts.surroundings import Surroundings
+from rigctl.paths.link_rules import check_link, routes
+from rigctl.paths.path_rules import addresses, check_families, paths_explained_elsewhere, ports, sizes
 from rigctl.paths.probing import PathState, probe_paths
 from rigctl.paths.state import NodeState, RigState
 from rigctl.records import Cell, RunPlan

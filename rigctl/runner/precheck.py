@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from rigctl.base.errors import NodeError, RigError
-from rigctl.check.gather import ask_neighbours, look_around, pairs_to_probe, peers_of, same_family, spot_of
 from rigctl.check.judge import together
 from rigctl.findings import Finding, Severity
 from rigctl.hosts.facts import CHECK_FACTS
 from rigctl.hosts.surroundings import Surroundings
+from rigctl.paths.ends import ask_neighbours, look_around, pairs_to_probe, peers_of, same_family, spot_of
 from rigctl.paths.link_rules import check_link, routes
 from rigctl.paths.path_rules import addresses, check_families, paths_explained_elsewhere, ports, sizes
 from rigctl.paths.probing import PathState, probe_paths

@@ -7,8 +7,8 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from rigctl.check.gather import pairs_to_probe
 from rigctl.paths import probing
+from rigctl.paths.ends import pairs_to_probe
 from rigctl.paths.probing import _ENDPOINT, PathState, Spot, _next_sizes, probe_paths, rounds
 from rigctl.protocol.orders import Close
 from rigctl.remote.agent import RefusedError

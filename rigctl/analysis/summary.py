@@ -10,8 +10,8 @@ from rigctl.analysis.rows.cells import ExportRow, RepetitionResults
 from rigctl.analysis.rows.frames import Frames
 from rigctl.base.values import common_value, divide, group_by, join_texts, mean, total
 from rigctl.figures import Figure
+from rigctl.figures.ceilings import CEILING, EFFICIENCY
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
-from rigctl.figures.paths import CEILING, EFFICIENCY
 from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS
 from rigctl.limits.ceilings import above_ceiling
 from rigctl.limits.evidence import Losses, advertised_bytes, held_us, limit_of_test, losses_of, window_share

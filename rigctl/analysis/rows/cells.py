@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 from rigctl.analysis.rows.counters import Balance, Balances, key_of_first_class, port_octets, trunk_total
 from rigctl.base.values import common_value, divide, group_by, least, total, total_of_known
 from rigctl.figures import FIGURES, NAMES, FlowGroup, Level
+from rigctl.figures.ceilings import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.effective import WINDOW_EFFECTIVE
-from rigctl.figures.paths import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.streams import GOODPUT, GOODPUT_MEDIAN
 from rigctl.limits.evidence import evidence, limit_of_test, other_traffic_found
 from rigctl.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors_of_node

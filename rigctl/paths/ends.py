@@ -10,7 +10,7 @@ from rigctl.hosts.fact import Runner
 from rigctl.hosts.surroundings import ask_peer_macs, ask_surroundings
 from rigctl.paths.probing import PathState, Spot, literal
 from rigctl.paths.state import NodeState
-from rigctl.records import RunPlan
+from rigctl.records import Cell, RunPlan
 
 _MOST_PAIRS: Final = 600
 """Without a scenario, all pairs are probed if at most 600 (24 nodes), else each node with the next two by name."""
@@ -19,11 +19,16 @@ _MOST_PAIRS: Final = 600
 def pairs_to_probe(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
     """Return the ordered pairs to probe: those of `plan` in both directions; without a plan, see `_MOST_PAIRS`."""
     if plan is not None:
-        ends = {(pair.source, pair.destination) for cell in plan.cells for pair in cell.pairs}
-        return sorted(ends | {(destination, source) for source, destination in ends})
+        return sorted({ends for cell in plan.cells for ends in both_ways(cell)})
     count = len(names)
     steps = range(1, count) if count * (count - 1) <= _MOST_PAIRS else (1, 2, count - 2, count - 1)
     return [(name, names[(number + step) % count]) for step in steps for number, name in enumerate(names)]
+
+
+def both_ways(cell: Cell) -> set[tuple[str, str]]:
+    """Return source and destination of all pairs, and the reverse, because TCP's acknowledgements flow back."""
+    forward = {(pair.source, pair.destination) for pair in cell.pairs}
+    return forward | {(destination, source) for source, destination in forward}
 
 
 def same_family(pairs: Iterable[tuple[str, str]], spots: Mapping[str, Spot]) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from rigctl.base.values import group_by
 from rigctl.findings import Finding, FindingValue, Severity, Subject
 from rigctl.hosts.surroundings import Surroundings
 from rigctl.paths.commands import list_names
-from rigctl.paths.ends import peers_of
+from rigctl.paths.ends import both_ways, peers_of
 from rigctl.paths.link_rules import check_link, routes
 from rigctl.paths.path_rules import check_families, ports, sizes
 from rigctl.paths.probing import PathState
@@ -44,7 +44,7 @@ def errors_of(cell: Cell, state: RigState, shared: Sequence[Finding] = ()) -> li
 
 
 def _errors(cell: Cell, state: RigState) -> Iterator[Finding]:
-    paths = [path for path in state.paths if path.ends in _ends(cell)]
+    paths = [path for path in state.paths if path.ends in both_ways(cell)]
     plan = replace(state.plan, cells=(cell,)) if state.plan is not None else None
     names = sorted(state.nodes.keys() & set(cell.nodes))
     alone = replace(
@@ -58,7 +58,7 @@ def _errors(cell: Cell, state: RigState) -> Iterator[Finding]:
 def _among(each: NodeState, cell: Cell, nodes: Mapping[str, NodeState]) -> NodeState:
     if each.around is None:
         return each
-    peers = peers_of(each.name, nodes, (ends for ends in _ends(cell) if set(ends) <= nodes.keys()))
+    peers = peers_of(each.name, nodes, (ends for ends in both_ways(cell) if set(ends) <= nodes.keys()))
     routes = {peer: way for peer, way in each.around.routes.items() if peer in peers}
     return replace(each, around=Surroundings(routes, above=each.around.above))
 
@@ -71,9 +71,3 @@ def _may_be_small(cell: Cell, state: RigState, paths: Sequence[PathState]) -> bo
         return True
     mss = cell[MSS]
     return mss is not None and all(mss + 40 <= (path.largest or 0) for path in paths)
-
-
-def _ends(cell: Cell) -> set[tuple[str, str]]:
-    """Return source and destination of all pairs, and the reverse, because TCP's acknowledgements flow back."""
-    forward = {(pair.source, pair.destination) for pair in cell.pairs}
-    return forward | {(destination, source) for source, destination in forward}

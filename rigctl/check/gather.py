@@ -5,18 +5,16 @@ If a node fails, its state gets the failure and keeps what was read before, such
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from rigctl.base.errors import NodeError
-from rigctl.check.paths import PathState, Spot, literal, probe_paths
-from rigctl.check.records import Failure, NodeState, RigState
 from rigctl.hosts.data_address import data_address_of, why_unusable
-from rigctl.hosts.fact import Runner
 from rigctl.hosts.facts import CHECK_FACTS, facts_of_host
 from rigctl.hosts.setting import ask_refusals
-from rigctl.hosts.surroundings import ask_peer_macs, ask_surroundings
+from rigctl.paths.ends import ask_neighbours, look_around, pairs_to_probe, peers_of, same_family, spot_of
+from rigctl.paths.probing import probe_paths
+from rigctl.paths.state import Failure, NodeState, RigState
 from rigctl.records import RunPlan
 from rigctl.remote.agent import Agent
 from rigctl.remote.clocks import estimate_offset
@@ -98,8 +96,6 @@ class Visit:
 
 SWITCH_DEADLINE_S: Final = 5.0
 """Deadline to read a switch; a login to its command line takes some seconds."""
-_MOST_PAIRS: Final = 600
-"""Without a scenario, all pairs are probed if at most 600 (24 nodes), else each node with the next two by name."""
 
 
 async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
@@ -153,43 +149,6 @@ async def _ask_conditions(visit: Visit, plan: RunPlan | None) -> None:
         visit.state.refused = await ask_refusals(visit.agent, visit.host.output, plan.conditions, interface)
 
 
-async def ask_neighbours(run: Mapping[str, Runner], nodes: Mapping[str, NodeState], paths: Sequence[PathState]) -> None:
-    """Store in `nodes` the peers' MAC addresses that senders of faulty `paths` know. `run` runs commands, by node."""
-
-    async def ask(name: str, peers: list[str]) -> None:
-        with suppress(NodeError):
-            nodes[name].neighbours = await ask_peer_macs(run[name], nodes[name].interface or "", peers)
-
-    wanted: dict[str, list[str]] = {}
-    for path in paths:
-        if not path.whole and path.source in run and (address := nodes[path.destination].address) is not None:
-            wanted.setdefault(path.source, []).append(address)
-    await asyncio.gather(*(ask(name, peers) for name, peers in wanted.items()))
-
-
-def pairs_to_probe(plan: RunPlan | None, names: list[str]) -> list[tuple[str, str]]:
-    """Return the ordered pairs to probe: those of `plan` in both directions; without a plan, see `_MOST_PAIRS`."""
-    if plan is not None:
-        ends = {(pair.source, pair.destination) for cell in plan.cells for pair in cell.pairs}
-        return sorted(ends | {(destination, source) for source, destination in ends})
-    count = len(names)
-    steps = range(1, count) if count * (count - 1) <= _MOST_PAIRS else (1, 2, count - 2, count - 1)
-    return [(name, names[(number + step) % count]) for step in steps for number, name in enumerate(names)]
-
-
-def same_family(pairs: Iterable[tuple[str, str]], spots: Mapping[str, Spot]) -> list[tuple[str, str]]:
-    """Return the pairs whose ends both have an address of the same IP version."""
-    known = [pair for pair in pairs if set(pair) <= spots.keys()]
-    return [(source, peer) for source, peer in known if spots[source].version == spots[peer].version]
-
-
-async def spot_of(state: NodeState, receivers: int = 1) -> Spot | None:
-    """Return where to probe a node; None if its address is unknown. `receivers`: most that a test opens there."""
-    address = await literal(state.address) if state.address is not None else None
-    known = (state.facts.get("mtu"), state.node.data_ports, receivers)
-    return None if address is None else Spot(state.name, address, *known)
-
-
 async def _look_around(
     visit: Visit, nodes: Mapping[str, NodeState], pairs: list[tuple[str, str]], plan: RunPlan | None
 ) -> None:
@@ -200,28 +159,3 @@ async def _look_around(
     disks = {cell.folder for cell in cells if cell.folder and "disk" in (cell[READ], cell[WRITE])}
     wanted = {name for cell in cells if (name := cell[CONGESTION]) is not None}
     await look_around(host.output, state, peers_of(state.name, nodes, pairs), sorted(disks), sorted(wanted))
-
-
-def peers_of(name: str, nodes: Mapping[str, NodeState], pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the data addresses of a node's destinations, without those of another IP version."""
-    own = nodes[name].address or ""
-    found = (nodes[destination].address for source, destination in pairs if source == name)
-    return [address for address in found if address is not None and (":" in address) == (":" in own)]
-
-
-async def look_around(
-    run: Runner,
-    state: NodeState,
-    peers: Iterable[str],
-    folders: Sequence[str] = (),
-    congestions: Sequence[str] = (),
-    *,
-    traffic: bool = True,
-) -> None:
-    """Store in `state` the node's routes to `peers`, traffic, disks, loadable modules; nothing if the node is lost."""
-    own = await literal(state.address) if state.address else None
-    if own is None:
-        return
-    there = [address for peer in peers if (address := await literal(peer)) is not None]
-    with suppress(NodeError):
-        state.around = await ask_surroundings(run, state.interface, own, there, folders, congestions, traffic=traffic)

@@ -6,13 +6,15 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from rigctl.figures.ceilings import CEILING_FIGURES
+from rigctl.figures.counters import COUNTER_FIGURES
 from rigctl.figures.datagrams import DATAGRAM_FIGURES
 from rigctl.figures.effective import columns_of_setting
 from rigctl.figures.figure import ALL_LEVELS, Figure, FlowGroup, combine_streams
 from rigctl.figures.messages import MESSAGE_FIGURES
-from rigctl.figures.paths import PATHS
 from rigctl.figures.probes import PROBES
-from rigctl.figures.streams import BYTES, GOODPUT, GOODPUT_MEDIAN, RETRANSMITS, STREAM_FIGURES
+from rigctl.figures.processors import PROCESSOR_FIGURES
+from rigctl.figures.streams import BYTES, GOODPUT, GOODPUT_MEDIAN, RETRANSMITS, START_SKEW, STREAM_FIGURES
 from rigctl.settings import PARALLEL, SETTINGS, setting_columns
 from rigctl.settings.setting import BUCKETS, ONLY_FLOWS, DataColumn, Level, as_column
 
@@ -135,7 +137,10 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
     RETRANSMITS,
     *STREAM_FIGURES,
     *PROBES,
-    *PATHS,
+    START_SKEW,
+    *CEILING_FIGURES,
+    *PROCESSOR_FIGURES,
+    *COUNTER_FIGURES,
 )
 BY_NAME: Final[Mapping[str, DataColumn]] = {column.name: column for column in COLUMNS}
 FIGURES: Final[Mapping[str, Figure[Any]]] = {column.name: column for column in COLUMNS if isinstance(column, Figure)}

@@ -116,6 +116,14 @@ RTT_MIN: Final = Figure(
     over_repetitions=least,
     kinds=("tcp",),
 )
+START_SKEW: Final[Figure[float]] = Figure(
+    name="start_skew_us",
+    unit="us",
+    levels=MEASURED,
+    meaning="time between the first bytes of the earliest and the latest flow",
+    digits=0,
+    kinds=TCP_AND_UDP,
+)
 STREAM_FIGURES: Final = (
     RTT,
     RTT_MIN,

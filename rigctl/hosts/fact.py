@@ -1,4 +1,4 @@
-"""The record of a host fact, and the script that reads all facts from a node in one round trip.
+"""How a host fact is asked for, and the script that reads all facts from a node in one round trip.
 
 A fact is unknown (None) if its tool is missing; this is no error. Because a node's output is not trusted, every regular
 expression takes linear time and every number has a limited number of digits. This module is independent of SSH: the
@@ -32,13 +32,16 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A host fact: a shell command, and a parser of its output. On FreeBSD `twin` is read; None: unknown there."""
+    """How to read a host fact: a shell command, and a parser of its output. On FreeBSD, `twin` is read.
+
+    The type and the title of a stored fact are in its record (`rigctl.records.host_facts`).
+    """
 
     command: str  # may use $IF, the data interface (empty if unknown), and $ADDRESS, its address
     parse: Callable[[str], Any]
     tool: str | None = None  # program without which the fact is unknown
     file: str | None = None  # instead of `command`; $NET: /sys/class/net/$IF; $HARDWARE: the same, if $IF is hardware
-    twin: "Fact | None" = None  # how to read the fact on FreeBSD
+    twin: "Fact | None" = None  # how to read the fact on FreeBSD; None: unknown there
 
 
 def file_fact(file: str, parse: Callable[[str], Any], twin: Fact | None = None) -> Fact:

@@ -1,7 +1,7 @@
 """Host facts: hardware, system and settings of a node, stored with every run, and more facts for a check.
 
-Each fact is a `Fact` record under its key (docs/reference/host-facts.md), in the module of its subject: machine,
-processors or interface. To add a fact, add a record to one of these modules, and a test with recorded outputs.
+Each fact is a `Fact` under its key (docs/reference/host-facts.md), in the module of its subject: machine, processors or
+interface. To add a fact, add it there, its record to `rigctl.records.host_facts`, and a test with recorded outputs.
 """
 
 import asyncio

@@ -12,6 +12,8 @@ from rigctl.base.texts import printable
 from rigctl.hosts import freebsd
 from rigctl.hosts.fact import Fact, Runner, ask, ask_one, everywhere
 
+LOOPBACKS: Final = ("lo", "lo0")
+"""Names of the loopback interface on Linux and FreeBSD."""
 _COUNT: Final = (
     'S=/sys/class/net/$IF/statistics; echo "$(cut -d" " -f1 /proc/uptime) $(cat "$S/rx_bytes") $(cat "$S/tx_bytes")"'
 )

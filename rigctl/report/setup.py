@@ -5,42 +5,10 @@ from typing import Final
 from rigctl.analysis.nights.setup_changes import RESTART, RIG_FILE, SCENARIO_FILE, ChangeSource, FactValue, SetupChange
 from rigctl.base.units import format_rate
 from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, lower_first, numbers_text, plural
+from rigctl.records.host_facts import HOST_FACTS
 
-# Titles of host facts on pages. A fact without a title is printed under its key.
-FACT_TITLES: Final = {
-    "pi_model": "Model",
-    "kernel": "Kernel",
-    "os": "System",
-    "cpu_model": "CPU",
-    "cpus": "CPUs",
-    "governor": "CPU governor",
-    "power_plan": "Power plan",
-    "idle_state": "Deepest idle state",
-    "idle_latency_us": "Its exit latency",
-    "memory_bytes": "Memory",
-    "driver": "NIC driver",
-    "driver_version": "Its version",
-    "driver_date": "Its date",
-    "firmware": "NIC firmware",
-    "numa_node": "NUMA node of the NIC",
-    "interrupt_processors": "Processors of its interrupts",
-    "rx_queues": "Receive queues",
-    "rss": "Receive-side scaling",
-    "interrupt_moderation": "Interrupt moderation",
-    "rings: rx": "Receive buffers",
-    "rings: tx": "Transmit buffers",
-    "card_mtu": "MTU that the NIC takes",
-    "interface": "Interface",
-    "speed_bps": "Link speed",
-    "duplex": "Duplex",
-    "mtu": "MTU",
-    "data_address": "Data address",
-    "virtual": "Virtual interface",
-    "hypervisor": "Virtual machine",
-    "emulated": "Emulated",
-    "throttled": "Throttled",
-    "notes": "Notes",
-}
+FACT_TITLES: Final = {name: title for fact in HOST_FACTS.values() for name, title in fact.titles.items()}
+"""Titles of host facts, in the order of pages. A fact without a title is printed under its key."""
 _MOST_VALUE: Final = 40
 _NO_VALUES: Final = {SCENARIO_FILE: "changed, see below", RIG_FILE: "changed, see below", RESTART: "yes"}
 """Printed instead of values that people cannot read, such as digests and ids."""
@@ -67,8 +35,6 @@ _TITLES: Final = {
     "link switch": "Switch in the rig file",
     "node": "Node",
     "boot_id": "Restarted",
-    "mac": "MAC address",
-    "addresses": "Addresses",
     "net.ipv4.tcp_congestion_control": "Default congestion control",
     "congestion": "Congestion control in use",
     "mss_effective": "MSS in use",
@@ -110,7 +76,7 @@ def setup_title(change: SetupChange) -> str:
         return "Agent" if change.name.startswith("agent ") and change.name.endswith("sha256") else change.name
     if change.source is ChangeSource.TAG:
         return f"Tag {change.name}"
-    titles = FACT_TITLES | _TITLES if change.source is ChangeSource.FACT else _TITLES
+    titles = _TITLES | FACT_TITLES if change.source is ChangeSource.FACT else _TITLES
     return titles.get(change.name, change.name)
 
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 from rigctl.base.errors import InputError
 from rigctl.base.values import common_value, divide, group_by, least, total, total_of_known
 from rigctl.figures import FIGURES, Figure, FlowGroup, Level, combine_streams
+from rigctl.figures.ceilings import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.effective import WINDOW_EFFECTIVE
 from rigctl.figures.messages import over_flows
-from rigctl.figures.paths import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.streams import GOODPUT, GOODPUT_MEDIAN
 from rigctl.limits.evidence import evidence, other_traffic_found
 from rigctl.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors_of_node

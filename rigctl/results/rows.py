@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from rigctl.figures import NAMES, Level
-from rigctl.figures.paths import EFFICIENCY, LIMIT, LIMIT_DETAIL
+from rigctl.figures.ceilings import EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.limits.evidence import limit_of_test
 from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, RunInfo, Stream

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from rigctl.base.values import common_value, group_by, join_texts
 from rigctl.figures import Figure
+from rigctl.figures.ceilings import CEILING, EFFICIENCY
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
-from rigctl.figures.paths import CEILING, EFFICIENCY
 from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS, RTT_MIN
 from rigctl.limits.ceilings import above_ceiling
 from rigctl.limits.evidence import limit_of_test

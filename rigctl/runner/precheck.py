@@ -4,25 +4,21 @@ If no test can be measured, the run ends here. If only some can, a message names
 """
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 
 from rigctl.base.errors import NodeError, RigError
-from rigctl.check.gather import ask_neighbours, look_around, pairs_to_probe, peers_of, same_family, spot_of
-from rigctl.check.judge import together
-from rigctl.check.paths import PathState, probe_paths
-from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.nodes import check_link, routes
-from rigctl.check.rules.paths import addresses, check_families, paths_explained_elsewhere, ports, sizes
-from rigctl.findings import Finding, Severity
+from rigctl.findings import Severity
 from rigctl.hosts.facts import CHECK_FACTS
-from rigctl.hosts.surroundings import Surroundings
-from rigctl.records import Cell, RunPlan
+from rigctl.paths.ends import ask_neighbours, look_around, pairs_to_probe, peers_of, same_family, spot_of
+from rigctl.paths.judging import errors_of
+from rigctl.paths.path_rules import addresses, paths_explained_elsewhere
+from rigctl.paths.probing import probe_paths
+from rigctl.paths.state import NodeState, RigState
+from rigctl.records import RunPlan
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.schedule import Blocked
-from rigctl.settings import MSS
-from rigctl.settings.kinds import KINDS
 
 
 async def precheck(
@@ -58,49 +54,6 @@ async def precheck(
     if messages and all(errors for _, errors in found):
         raise RigError("\n".join(["no test can be measured on the rig as it is (rigctl check says more):", *messages]))
     return messages, {(cell.number, cell.pairs[0]): errors[0] for cell, errors in found if errors} if by_pair else {}
-
-
-def errors_of(cell: Cell, state: RigState, shared: Sequence[Finding] = ()) -> list[str]:
-    """Return the errors that prevent measuring `cell`, with the address errors in `shared` that concern its nodes."""
-    own = [finding for finding in shared if set(cell.nodes) & set(finding.subject.names)]
-    errors = together([*own, *_errors(cell, state)], {})
-    return [f"{error.text} {error.remedy or ''}".strip() for error in errors]
-
-
-def _errors(cell: Cell, state: RigState) -> Iterator[Finding]:
-    paths = [path for path in state.paths if path.ends in _ends(cell)]
-    plan = replace(state.plan, cells=(cell,)) if state.plan is not None else None
-    names = sorted(state.nodes.keys() & set(cell.nodes))
-    alone = replace(
-        state, plan=plan, nodes={name: _among(state.nodes[name], cell, state.nodes) for name in names}, paths=paths
-    )
-    rules = [check_link, check_families, routes, ports]
-    rules += [] if _may_be_small(cell, alone, paths) else [sizes]
-    yield from (finding for rule in rules for finding in rule(alone) if finding.level is Severity.ERROR)
-
-
-def _among(each: NodeState, cell: Cell, nodes: Mapping[str, NodeState]) -> NodeState:
-    if each.around is None:
-        return each
-    peers = peers_of(each.name, nodes, (ends for ends in _ends(cell) if set(ends) <= nodes.keys()))
-    routes = {peer: way for peer, way in each.around.routes.items() if peer in peers}
-    return replace(each, around=Surroundings(routes, above=each.around.above))
-
-
-def _may_be_small(cell: Cell, state: RigState, paths: Sequence[PathState]) -> bool:
-    """Tell whether packets of `cell` may fit into a path whose MTU is below that of the interfaces."""
-    if state.plan is not None and state.plan.condition_mtu(cell.condition) is not None:
-        return True
-    if cell.transport != "tcp" or cell.test not in KINDS or cell.kind.in_messages:
-        return True
-    mss = cell[MSS]
-    return mss is not None and all(mss + 40 <= (path.largest or 0) for path in paths)
-
-
-def _ends(cell: Cell) -> set[tuple[str, str]]:
-    """Return source and destination of all pairs, and the reverse, because TCP's acknowledgements flow back."""
-    forward = {(pair.source, pair.destination) for pair in cell.pairs}
-    return forward | {(destination, source) for source, destination in forward}
 
 
 async def _ask_link(nodes: Nodes, state: NodeState) -> None:

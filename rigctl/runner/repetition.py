@@ -13,10 +13,9 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.base.errors import NodeError, join_names, of_nodes
-from rigctl.check.rules.nodes import LOOPBACKS
 from rigctl.hosts.fact import ask_one
 from rigctl.hosts.machine import THROTTLE_FLAGS, is_throttled_between
-from rigctl.hosts.surroundings import ask_surroundings
+from rigctl.hosts.surroundings import LOOPBACKS, ask_surroundings
 from rigctl.records import Capture, Flow, NicCounters, NodeUsage, PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3

@@ -13,6 +13,7 @@ from sqlalchemy import JSON
 
 from rigctl.base.units import is_instant
 from rigctl.records import Bins, Cell, Facts, Flow, RepetitionHead, Retest, RunPlan, Side, Until
+from rigctl.records.host_facts import HOST_FACTS
 from rigctl.store.schema import metadata, nights
 
 MOST_STORED: Final = 2**63
@@ -49,17 +50,6 @@ _BOUNDS: Final[Mapping[type, Mapping[str, tuple[float, float]]]] = {
     Flow: {"number": (0, 1_000_000), "bytes": (0, MOST_STORED), "retransmits": (0, MOST_STORED)},
     Bins: {"start_ns": (-MOST_STORED, MOST_STORED), "width_us": (1, 3_600_000_000)},
 }
-_FACTS: Final[Mapping[str, type]] = {
-    **dict.fromkeys(("cpus", "memory_bytes", "speed_bps", "mtu", "numa_node", "rx_queues", "idle_latency_us"), int),
-    **dict.fromkeys(("virtual", "emulated", "hypervisor", "interrupt_moderation", "rss"), bool),
-    **dict.fromkeys(("offloads", "rings", "sysctls", "numa_processors"), dict),
-    **dict.fromkeys(("addresses", "notes", "throttled"), list),
-    **dict.fromkeys(("kernel", "os", "cpu_model", "governor", "boot_id", "interface", "driver", "firmware"), str),
-    **dict.fromkeys(("power_plan", "driver_date", "driver_version"), str),
-    "card_mtu": int,
-    **dict.fromkeys(("duplex", "mac", "pi_model", "iperf3", "data_address", "interrupt_processors", "idle_state"), str),
-}
-"""Types of the facts that rigctl reads; each fact may also be None."""
 _NEGATIVE: Final = re.compile(r'"(?!(?:first|last)_byte_ns")(\w+)"\s*:\s*-')
 
 
@@ -95,10 +85,10 @@ def check_plan(plan: RunPlan) -> None:
 
 
 def check_facts(facts: Facts) -> None:
-    for name, kind in _FACTS.items():
+    for name, fact in HOST_FACTS.items():
         value = facts.get(name)
-        if value is not None and type(value) is not kind:
-            raise ValueError(f"{name} is a {type(value).__name__}, not a {kind.__name__}")
+        if value is not None and type(value) is not fact.kind:
+            raise ValueError(f"{name} is a {type(value).__name__}, not a {fact.kind.__name__}")
         if type(value) is int and value < 0:
             raise ValueError(f"{name} is below 0")
 

@@ -31,11 +31,11 @@ with atheris.instrument_imports(include=["rigctl"]):
     import builders
 
     from rigctl.base.errors import RigctlError
-    from rigctl.check.paths import Spot, _Probing
     from rigctl.hosts.candidate import read_candidate
     from rigctl.hosts.facts import CHECK_FACTS, read_facts
     from rigctl.measure.iperf3_files import import_reports, reports_of
     from rigctl.nightly import settings as nightly
+    from rigctl.paths.probing import Spot, _Probing
     from rigctl.product.theme import load_theme
     from rigctl.protocol.lines import Answer, Busy, EndpointEnd, Hello, ProgressLine, parse_line
     from rigctl.protocol.report import endpoint_report

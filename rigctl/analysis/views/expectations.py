@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.figures import FIGURES
+from rigctl.figures.ceilings import EFFICIENCY
 from rigctl.figures.messages import ELAPSED, ROUND_TRIPS, THROUGHPUT
-from rigctl.figures.paths import EFFICIENCY
 from rigctl.figures.streams import RETRANSMITS
 from rigctl.records import Cell, Expectation, Operator, RunStatus, Status, Stream
 from rigctl.results.summary import CellSummary, StreamSummary

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from rigctl.base.units import format_rate
-from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.commands import find_on, list_names
 from rigctl.findings import Finding, FindingValue, Severity
 from rigctl.findings import link as cards
 from rigctl.findings import nodes as said
 from rigctl.findings.text import join_list
 from rigctl.hosts.processors import on_nodes, read_processor_list
+from rigctl.paths.commands import find_on, list_names
+from rigctl.paths.state import NodeState, RigState
 from rigctl.records import Cell
 from rigctl.settings import BUSY_POLL, PLACEMENT
 from rigctl.settings.kinds import AGENT, PINGPONG

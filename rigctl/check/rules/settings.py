@@ -6,10 +6,10 @@ from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.base.values import group_by
-from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.commands import by_value, find_deviating, find_on, say_in_order
 from rigctl.findings import Finding, FindingValue, Severity, about_nodes, connections, window
 from rigctl.findings import nodes as folders
+from rigctl.paths.commands import by_value, find_deviating, find_on, say_in_order
+from rigctl.paths.state import NodeState, RigState
 from rigctl.settings import CONGESTION, MPTCP, READ, WINDOW, WRITE
 from rigctl.settings.sockets import MPTCP_ENABLED
 

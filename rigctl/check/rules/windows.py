@@ -5,11 +5,11 @@ from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Final
 
-from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.commands import find_on
 from rigctl.findings import Finding
 from rigctl.findings import nodes as said
 from rigctl.findings.link import DRIVER_OLD
+from rigctl.paths.commands import find_on
+from rigctl.paths.state import NodeState, RigState
 
 _FULL_POWER: Final = ("High performance", "Ultimate Performance")
 _OLD_DAYS: Final = 2 * 365

@@ -25,13 +25,13 @@ from rigctl.base.processes import holder
 from rigctl.base.texts import printable_lines
 from rigctl.check.gather import gather_state
 from rigctl.check.judge import check_answer, judge_state
-from rigctl.check.paths import Icmp, PathState
-from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.paths import numbers_of
 from rigctl.cli.options import Json, RigOption, RigSets, Sets, complete_either
 from rigctl.cli.output import InMbps, Model, Versioned, at, of, plain_console
 from rigctl.findings import RUN, Finding, Severity, Weight
 from rigctl.hosts.surroundings import Surroundings
+from rigctl.paths.path_rules import numbers_of
+from rigctl.paths.probing import Icmp, PathState
+from rigctl.paths.state import NodeState, RigState
 from rigctl.records import RunPlan
 from rigctl.report.blocks import Column, Document, Entry, Row, Section, Table
 from rigctl.report.printers.json import JsonFinding

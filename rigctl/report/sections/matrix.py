@@ -4,6 +4,7 @@ A heat map is a table with coloured fields: readers can copy, search and hear it
 than a drawing. If the rig file gives the rate of the trunk, the text compares it with the measured limit.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -60,6 +61,7 @@ def matrix_findings(info: RunInfo, matrix: PairsMatrix) -> Iterator[Finding]:
         if not number:
             answer = _answer(info, alike)
             brief = lower_first(answer.removeprefix("The ").replace(" is full", " full").replace(" together", ""))
+            brief = re.split("[;,] ", brief)[0]  # without why no limit is named
             answer = _under([condition for condition, _ in alike], matrix.conditions, answer)
             yield Finding("matrix", answer, Weight.ANSWER, numbers=numbers, brief=brief)
         yield Finding("matrix-limit", text, Weight.BOTTLENECK, numbers=numbers)

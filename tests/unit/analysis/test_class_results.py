@@ -10,7 +10,7 @@ from known import known
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.classes import of_classes
-from rigctl.figures.paths import CEILING
+from rigctl.figures.ceilings import CEILING
 from rigctl.figures.probes import IDLE, LOADED
 from rigctl.figures.streams import GOODPUT
 from rigctl.findings.limits import bottleneck_findings

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from rigctl.check.judge import check_answer, judge_state
-from rigctl.check.paths import Icmp, PathState
-from rigctl.check.records import Failure, NodeState, RigState
-from rigctl.check.rules.paths import check_families
 from rigctl.findings import Finding, Severity
 from rigctl.hosts.surroundings import Disk, Route, Surroundings
+from rigctl.paths.path_rules import check_families
+from rigctl.paths.probing import Icmp, PathState
+from rigctl.paths.state import Failure, NodeState, RigState
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
 from rigctl.rig.inventory import Node, Rig
 from rigctl.settings import BUSY_POLL, CONGESTION, MPTCP, PLACEMENT, READ, WINDOW, WRITE, Settings

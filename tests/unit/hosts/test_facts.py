@@ -16,6 +16,7 @@ from rigctl.hosts.facts import CHECK_FACTS, FACTS, SYSCTLS, gather_facts, read_f
 from rigctl.hosts.interface import COALESCING_TAKEN
 from rigctl.hosts.machine import is_throttled_between
 from rigctl.records import Facts, Link
+from rigctl.records.host_facts import HOST_FACTS
 from rigctl.rig.inventory import Node
 
 RECORDED = {path.stem: path.read_text() for path in (Path(__file__).parents[1] / "fixtures/hosts").glob("*.txt")}
@@ -25,6 +26,12 @@ RECORDED = {path.stem: path.read_text() for path in (Path(__file__).parents[1] /
 @from_file
 def test_a_fact_is_read_as_it_was_recorded(key: str, recorded: dict[str, object]) -> None:
     assert {output: CHECK_FACTS[key].parse(RECORDED.get(output, output)) for output in recorded} == recorded
+    known = {type(value) for value in recorded.values() if value is not None}
+    assert key not in FACTS or known <= {HOST_FACTS[key].kind}
+
+
+def test_every_fact_that_is_stored_has_its_record() -> None:
+    assert FACTS.keys() - HOST_FACTS.keys() == set()
 
 
 def test_what_a_driver_takes_of_coalescing_is_told_by_a_new_ethtool() -> None:
@@ -79,7 +86,7 @@ def test_the_script_asks_for_everything_in_one_command_and_quotes_what_it_is_giv
 
 def test_every_fact_has_its_row_in_the_reference() -> None:
     page = (Path(__file__).parents[3] / "docs/reference/host-facts.md").read_text()
-    assert CHECK_FACTS.keys() - set(re.findall(r"`(\w+)`", page)) == set()
+    assert (CHECK_FACTS.keys() | HOST_FACTS.keys()) - set(re.findall(r"`(\w+)`", page)) == set()
 
 
 async def test_facts_are_gathered_in_one_round_trip() -> None:

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from rigctl.base.errors import NodeError
-from rigctl.hosts.windows import read_host
+from rigctl.hosts.windows import CHECKED, read_host
 from rigctl.protocol.host_facts import HostReply
 from rigctl.protocol.lines import Answer, parse_line
 from rigctl.protocol.orders import AskHost, Listen, Sockets
 from rigctl.records import Facts, Link
+from rigctl.records.host_facts import HOST_FACTS
 from rigctl.rig.inventory import Node
 
 CARD = {"name": "Ethernet 2", "up": True, "speed_bps": 10**10, "mtu": 9000, "mac": "02:00:00:00:00:01"}
@@ -41,6 +42,14 @@ def test_facts_have_the_keys_of_the_other_systems() -> None:
         **{"os": "Windows 10.0.19045", "cpus": 8, "boot_id": "b", "power_plan": "Balanced"},
         **{"interface": "Ethernet 2", "addresses": ["10.0.0.3", "2001:db8::3"], "virtual": False, "carrier": 1},
     }
+
+
+def test_what_is_stored_of_a_windows_node_has_the_types_of_the_records() -> None:
+    found = read_host(reply(hypervisor=True, interfaces=[CARD | SETTINGS]), NODE, "windows-x86_64")
+    stored = {key: value for key, value in found.items() if key not in CHECKED}
+    known = {key: type(value) for key, value in stored.items() if value is not None}
+    assert known == {key: HOST_FACTS[key].kind for key in known}
+    assert {"hypervisor", "rss", "rings", "card_mtu", "driver_date"} < known.keys()
 
 
 @pytest.mark.parametrize(

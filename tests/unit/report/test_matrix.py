@@ -37,6 +37,23 @@ def test_the_limit_is_found_without_the_rig_file_and_a_rig_file_that_disagrees_i
     assert "The rig file gives 10 Gbit/s for the trunk: something else limits, or the trunk has another rate." in other
 
 
+@pytest.mark.parametrize(
+    ("sums_mbps", "answer", "brief"),
+    [
+        ({1: 900.0, 4: 1500.0, 8: 2400.0}, "nor stays level", "highest with 8 pairs: 2.40 Gbit/s"),
+        ({4: 2400.0, 8: 2400.0}, "to name a shared limit", "2.40 Gbit/s with every number of pairs"),
+    ],
+)
+def test_the_headline_in_a_list_of_runs_leaves_out_why_no_limit_is_named(
+    sums_mbps: dict[int, float], answer: str, brief: str
+) -> None:
+    shape = das2.Shape(noise=0.0, goodput_mbps=lambda cell, mtu: sums_mbps[len(cell.pairs)])
+    info, measured = das2.run((das2.OFF,), shape, pairs=tuple(sums_mbps), **COARSE)
+    found = next(iter(matrix_findings(info, known(RunView.in_memory(info, measured).matrix))))
+    assert answer in found.text
+    assert found.brief == brief
+
+
 def test_what_busy_processors_hold_is_not_put_down_to_a_window_or_a_link() -> None:
     def shared(cell: Cell, mtu: int) -> float:
         return min(900.0 * len(cell.pairs), 3600.0 / (10 if cell.parallel == 10 else 1))

@@ -109,6 +109,13 @@ def test_the_same_change_on_several_nodes_is_said_once_and_many_are_counted() ->
     assert facts_text([]) == ""
 
 
+def test_a_host_fact_and_a_setting_of_the_rig_of_the_same_name_have_their_own_titles() -> None:
+    interface = SetupChange(ChangeSource.FACT, "virtual", before=False, after=True, where=("a",))
+    rig = SetupChange(ChangeSource.RIG, "virtual", None, "namespaces")
+    assert facts_text([interface]) == "virtual interface no → yes on a"
+    assert facts_text([rig]) == "virtual rig none → namespaces"
+
+
 def test_json_has_what_changed_once_for_each_node() -> None:
     facts = [
         replace(KERNEL, where=("a", "b"), everywhere=True),

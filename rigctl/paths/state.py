@@ -1,10 +1,10 @@
-"""Records of a check, filled by `check.gather` and judged by the rules in `check.rules`."""
+"""State of nodes and of a rig before traffic: filled by a check and by a run, judged by their rules."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rigctl.check.paths import PathState
 from rigctl.hosts.surroundings import Surroundings
+from rigctl.paths.probing import PathState
 from rigctl.records import Cell, Facts, HostSetting, RunPlan
 from rigctl.rig.inventory import Node, Rig
 from rigctl.switches.reading import PortCounters

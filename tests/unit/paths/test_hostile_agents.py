@@ -7,9 +7,9 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from rigctl.check import paths
-from rigctl.check.gather import pairs_to_probe
-from rigctl.check.paths import _ENDPOINT, PathState, Spot, _next_sizes, probe_paths, rounds
+from rigctl.paths import probing
+from rigctl.paths.ends import pairs_to_probe
+from rigctl.paths.probing import _ENDPOINT, PathState, Spot, _next_sizes, probe_paths, rounds
 from rigctl.protocol.orders import Close
 from rigctl.remote.agent import RefusedError
 
@@ -57,8 +57,8 @@ def test_a_size_that_was_not_sent_was_not_refused() -> None:
 
 def test_a_search_that_would_not_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     endless: Mock = Mock(side_effect=lambda _: [500 + endless.call_count])
-    monkeypatch.setattr(paths, "_next_sizes", endless)
-    monkeypatch.setattr(paths, "_SETTLE_S", 0.0)
+    monkeypatch.setattr(probing, "_next_sizes", endless)
+    monkeypatch.setattr(probing, "_SETTLE_S", 0.0)
     state({})
     assert endless.call_count < 100
 

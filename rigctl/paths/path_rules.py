@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from rigctl.base.values import group_by
-from rigctl.check.paths import SMALL, Icmp, PathEnds, PathState
-from rigctl.check.records import NodeState, RigState
-from rigctl.check.rules.commands import command_on, find_on, paths_of, rights_on
-from rigctl.check.rules.nodes import find_misrouted, is_dead, is_loopback
 from rigctl.findings import WEIGHTS, Finding, FindingValue, Sentence, Severity, about_nodes, mtu
 from rigctl.findings import path as ways
 from rigctl.model.frames import ETHERNET_HEADER, IP_HEADER
+from rigctl.paths.commands import command_on, find_on, paths_of, rights_on
+from rigctl.paths.link_rules import find_misrouted, is_dead, is_loopback
+from rigctl.paths.probing import SMALL, Icmp, PathEnds, PathState
+from rigctl.paths.state import NodeState, RigState
 
 _ICMP_HEADER: Final = 8
 _OWN: Final = ("EPERM", "EACCES")

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from rigctl.base.values import group_by
-from rigctl.check.records import NodeState
 from rigctl.findings import Finding, FindingValue, Sentence, Subject, about_nodes
 from rigctl.model.frames import ETHERNET_HEADER
+from rigctl.paths.state import NodeState
 
 _T = TypeVar("_T")
 

@@ -121,18 +121,18 @@ def end_group(process: "subprocess.Popen[bytes]", grace_s: float = _GRACE_S) -> 
     holds, is not waited for.
     """
     for number in (signal.SIGTERM, signal.SIGCONT):  # SIGCONT: a stopped process heeds SIGTERM only then
-        _signal_group(process.pid, number)
+        signal_group(process.pid, number)
     if wait_end(process, grace_s):
         process.wait()  # a leader that is not reaped counts as a member
         until_s = time.monotonic() + min(grace_s, _GRACE_S)
-        while _signal_group(process.pid, 0) and time.monotonic() < until_s:
+        while signal_group(process.pid, 0) and time.monotonic() < until_s:
             time.sleep(_LOOK_S)
-    _signal_group(process.pid, signal.SIGKILL)
+    signal_group(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE_S)
 
 
-def _signal_group(group: int, number: int) -> bool:
+def signal_group(group: int, number: int) -> bool:
     """Send a signal to a process group, 0 to none; return True if the group has a process that may be signalled."""
     try:
         os.killpg(group, number)

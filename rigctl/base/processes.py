@@ -12,11 +12,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Final
+from typing import IO, Final, TypeVar
+from weakref import WeakSet
 
 from rigctl.base.errors import RigError
 
@@ -26,6 +28,7 @@ _DESCRIPTORS: Final = 16384
 _GRACE_S: Final = 1.0
 """Time from SIGTERM to SIGKILL for a program that is ended."""
 _LOOK_S: Final = 0.02
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +75,75 @@ def run_bounded(
 
     Raise `subprocess.TimeoutExpired`, with the output until then, at the deadline; `OSError` if it cannot be started.
     """
+    caller = _caller.get()
+    if caller.ended:
+        raise subprocess.TimeoutExpired(command, 0)
     # Files, because a pipe stays open, and its reader waits, while any child of the program lives.
     with _scratch(text) as given, _scratch() as output, _scratch() as errors:
         process = subprocess.Popen(
             command,
             stdin=given, stdout=output, stderr=errors, env=environment, cwd=folder, start_new_session=True,
         )  # fmt: skip
+        caller.groups.add(process.pid)
         try:
-            in_time = wait_end(process, deadline_s)
+            in_time = wait_end(process, 0 if caller.ended else deadline_s)
         finally:
+            caller.groups.discard(process.pid)
             end_group(process)
-        said = [file.read() for file in (output, errors) if file.seek(0) == 0]
+        output.seek(0)
+        errors.seek(0)
+        said = output.read(), errors.read()
     if not in_time:
         raise subprocess.TimeoutExpired(command, deadline_s, *said)
     return subprocess.CompletedProcess(command, process.returncode, *said)
+
+
+@dataclass(eq=False)
+class _Caller:
+    """The programs that a caller of `run_bounded` has running: numbers of groups whose leaders are not reaped yet."""
+
+    groups: set[int] = field(default_factory=set)
+    ended: bool = False
+
+    def end(self) -> None:
+        self.ended = True
+        for group in tuple(self.groups):
+            signal_group(group, signal.SIGKILL)
+
+
+_outside: Final = _Caller()  # of all that does not run in `run_in_thread`
+_callers: Final = WeakSet([_outside])
+_caller: Final = ContextVar("rigctl.base.processes.caller", default=_outside)
+
+
+async def run_in_thread(function: Callable[..., _T], *given: object) -> _T:
+    """Return what `function` returns in a thread. If the caller is cancelled, end the programs that it runs there."""
+    import asyncio  # slow to import, and not needed by every command
+
+    caller = _Caller()
+    _callers.add(caller)
+    token = _caller.set(caller)
+    try:
+        return await asyncio.to_thread(function, *given)
+    except asyncio.CancelledError:
+        caller.end()  # else the interpreter would wait for them at its end
+        raise
+    finally:
+        _caller.reset(token)
+
+
+def end_programs_by_signals() -> None:
+    """Let SIGTERM and SIGHUP, which programs in sessions of their own do not get, end them with this process."""
+
+    def end(number: int, _frame: object) -> None:
+        for caller in tuple(_callers):
+            caller.end()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # SIGHUP is ignored under nohup
+            signal.signal(number, end)
 
 
 def _scratch(text: bytes = b"") -> IO[bytes]:

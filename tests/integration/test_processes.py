@@ -1,17 +1,19 @@
 """Foreign programs that rigctl starts with a deadline: nothing that they started outlives their answer."""
 
+import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Thread
 
 import pytest
-from processes import DEADLINE_S, eventually, program
+from processes import DEADLINE_S, eventually, eventually_async, program, running
 
 from rigctl.base.errors import InputError, RigError
-from rigctl.base.processes import process, run_bounded, run_command
+from rigctl.base.processes import process, run_bounded, run_command, run_in_thread
 from rigctl.discovery.inventory import read_inventory
 from rigctl.nightly.install import usable
 from rigctl.remote.ssh_config import answers
@@ -96,6 +98,40 @@ def test_an_interrupt_ends_the_group_too(noted: Gone) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_bounded(scripted(noted, "wait"), DEADLINE_S)
     watch.join(DEADLINE_S)
+    assert noted.all_ended
+
+
+async def test_a_caller_that_is_cancelled_ends_its_programs_and_no_others(noted: Gone, tmp_path: Path) -> None:
+    other = Gone(tmp_path / "others")
+    asked = asyncio.create_task(run_in_thread(run_bounded, scripted(noted, "wait"), DEADLINE_S))
+    others = asyncio.create_task(run_in_thread(run_bounded, scripted(other, "cat"), DEADLINE_S))
+    await eventually_async(lambda: len(noted.pids) >= 2)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert noted.all_ended
+    assert (await others).returncode == 0
+    assert (await run_in_thread(run_bounded, ["true"], DEADLINE_S)).returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("words", [("--from", "hosts"), ("lab-pi",)], ids=["inventory", "Match exec"])
+def test_a_command_that_is_ended_ends_the_programs_that_it_waits_for(
+    words: Sequence[str], number: signal.Signals, noted: Gone, tmp_path: Path
+) -> None:
+    script = program(tmp_path / "bin" / "ansible-inventory", NOTE.format(pids=noted.path) + "wait")
+    (tmp_path / "hosts").write_text("x\n")
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/config").write_text(f'Match exec "{script}"\n  User anna\n')
+    environment = os.environ | {"PATH": f"{script.parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "rigctl", "rig", "init", *words, "-o", "lab.yaml"]
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    with running(
+        command, cwd=tmp_path, env=environment, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    ) as rigctl:
+        eventually(lambda: len(noted.pids) >= 2)
+        rigctl.send_signal(number)
+        assert rigctl.wait(DEADLINE_S) == (130 if number == signal.SIGINT else -number)
     assert noted.all_ended
 
 

@@ -39,8 +39,8 @@ def parse_address(given: str) -> URL:
     ends = given.partition("://")[2].partition(":")[2].count("@")
     if ends > (url.password is not None) and url.get_backend_name() != _SQLITE:
         raise InputError(
-            f"store {printable(hide_secrets(given))}: has an @ that ends neither user nor password. Write %40 for an @ "
-            "in them, or leave the password to ~/.pgpass"
+            f"store {printable(hide_secrets(given))} has an @ too many. Write an @ of the user, the password or a "
+            "parameter as %40, or leave the password to ~/.pgpass"
         )
     return url
 

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from rigctl.base.errors import InputError, RigError
-from rigctl.base.processes import allow_descriptors
+from rigctl.base.processes import allow_descriptors, end_programs_by_signals
 from rigctl.base.version import __version__
 from rigctl.cli.errors import exit_code_of, flush_output, raise_output_errors
 from rigctl.cli.options import complete_resume, set_up, take_options
@@ -173,6 +173,7 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # do not search all packages for plugins
     raise_output_errors()
     allow_descriptors()
+    end_programs_by_signals()
     code = exit_code(sys.argv[1:])
     flush_output()
     gc.freeze()  # no garbage collection at exit: it would take a third of the time of `rigctl runs`

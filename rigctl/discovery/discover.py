@@ -21,7 +21,6 @@ from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
 from rigctl.rig.load import switch_of
 from rigctl.rig.schema import SwitchEntry
 from rigctl.switches import Forwarding, forwarding_of
-from rigctl.yamlfile.fields import show_value
 from rigctl.yamlfile.read import parse_document
 from rigctl.yamlfile.validate import validate
 
@@ -104,7 +103,8 @@ def switch_named(text: str) -> Switch:
         return _map(name.strip(), mapping)
     match = _FORM.fullmatch(text)
     if match is None:
-        raise InputError(f"--switch {show_value(text)}: expected [NAME=]HOST[:COMMUNITY], as in core=10.1.1.1:public")
+        # Not repeated, as it may have a community.
+        raise InputError("--switch: expected [NAME=]HOST[:COMMUNITY], as in core=10.1.1.1:public")
     host = match[2].strip("[]")
     key = match[1] or switch_key(host.replace(".", "-").replace(":", "-") if is_address(host) else host)
     secrets = Secrets(community=match[3]) if match[3] else None

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rigctl.base.errors import InputError
+from rigctl.base.processes import run_bounded
 from rigctl.discovery.targets import Target
 from rigctl.rig.fields import HOST, JUMP, USER
 from rigctl.yamlfile import suggestion
@@ -89,10 +90,8 @@ def read_inventory(path: Path) -> Inventory:
             "ansible-core by pip or apt, or name the hosts, as in 'node[01-24]'"
         )
     try:
-        done = subprocess.run(
-            [program, "-i", str(path.absolute()), "--list"], env=os.environ | _ENVIRONMENT,
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=_DEADLINE_S, check=False,
-        )  # fmt: skip
+        words = [program, "-i", str(path.absolute()), "--list"]
+        done = run_bounded(words, _DEADLINE_S, environment=os.environ | _ENVIRONMENT)
     except subprocess.TimeoutExpired:
         raise InputError(f"{path}: {_PROGRAM} had not answered after {_DEADLINE_S:g} s") from None
     complaint = done.stderr.decode("utf-8", "replace")

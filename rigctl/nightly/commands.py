@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from rigctl.base.errors import InputError, RigError
-from rigctl.base.processes import die_with
+from rigctl.base.processes import die_with, end_group, wait_end
 from rigctl.base.units import format_duration
 from rigctl.findings import NOT_MET
 from rigctl.nightly.message import Message, News, tell
-from rigctl.nightly.settings import NightlySettings
+from rigctl.nightly.settings import NightlySettings, store_address
 from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.scenario.forecast import total_s
 from rigctl.scenario.load import Overrides, load_plan
+from rigctl.store.address import STORE
 
 _BEYOND_S: Final = 600.0
 _READ_S: Final = 600.0
@@ -43,37 +44,26 @@ class CommandResult:
     errors: str
 
 
-def supervise(words: Sequence[str], deadline_s: float, folder: Path) -> CommandResult:
-    """Run `rigctl WORDS` and return its result. End the command after `deadline_s`, or if this process is killed."""
+def supervise(words: Sequence[str], deadline_s: float, folder: Path, store: str) -> CommandResult:
+    """Run `rigctl WORDS` and return its result. End the command after `deadline_s`, or if this process is killed.
+
+    The store's address, which may have a password, is in the environment: any user can read arguments (`ps`).
+    """
     # The command writes to files, because a pipe that nobody reads would stop it.
     out, errors = folder / "output", folder / "errors"
     with out.open("wb") as out_file, errors.open("wb") as error_file:
         process = subprocess.Popen(
             [sys.executable, "-m", "rigctl", *words],
             stdin=subprocess.DEVNULL, stdout=out_file, stderr=error_file, start_new_session=True,
+            env=os.environ | {STORE: store},
             preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),  # noqa: PLW1509 — single-threaded
         )  # fmt: skip
-        exit_code: int | None = None
         try:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                exit_code = process.wait(deadline_s)
+            in_time = wait_end(process, deadline_s)
         finally:
-            _end_group(process)
+            end_group(process, _END_S)
     output, complaints = (file.read_text("utf-8", "replace") for file in (out, errors))
-    return CommandResult(exit_code, output, complaints[-64 * 1024 :])
-
-
-def _end_group(process: "subprocess.Popen[bytes]") -> None:
-    """End `process` and its children, all of one process group; continue a stopped process first."""
-    if process.poll() is None:
-        for number in (signal.SIGTERM, signal.SIGCONT):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_END_S)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    return CommandResult(process.returncode if in_time else None, output, complaints[-64 * 1024 :])
 
 
 def deadline_s(settings: NightlySettings) -> float:
@@ -134,8 +124,8 @@ class Commands:
         log = self.folder / f"{words[0]}.jsonl"
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         log.unlink(missing_ok=True)
-        common = ["--store", self.settings.store, "--log-format", "json", "--log-file", str(log)]
-        return supervise([*words, *common], limit_s, self.folder)
+        common = ["--log-format", "json", "--log-file", str(log)]
+        return supervise([*words, *common], limit_s, self.folder, store_address(self.settings, os.environ))
 
 
 def _log_lines(log: Path) -> list[dict[str, Any]]:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.base.errors import InputError, RigError
+from rigctl.base.processes import run_bounded
 from rigctl.nightly import settings as files
 from rigctl.nightly.schedule import NightlyState, state_of
 from rigctl.nightly.settings import NightlySettings
 
 _HOMES: Final = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "PYTHONPATH")
+_ANSWER_S: Final = 30.0
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 
@@ -177,12 +179,12 @@ def timer_active(name: str) -> bool | None:
 def _systemctl(*words: str) -> None:
     done = _ask(*words)
     if done.returncode:
-        raise RigError(f"systemctl --user {' '.join(words)}: {done.stderr.strip() or f'exit code {done.returncode}'}")
+        complaint = done.stderr.decode("utf-8", "replace").strip()
+        raise RigError(f"systemctl --user {' '.join(words)}: {complaint or f'exit code {done.returncode}'}")
 
 
-def _ask(*words: str) -> "subprocess.CompletedProcess[str]":
+def _ask(*words: str) -> "subprocess.CompletedProcess[bytes]":
     try:
-        command = ["systemctl", "--user", *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        return run_bounded(["systemctl", "--user", *words], _ANSWER_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RigError(f"systemctl --user {' '.join(words)}: {error}") from error

@@ -4,10 +4,7 @@ News is a failed or missed night, a missed bound, or a change found by `regress`
 and undelivered news of earlier nights. The number of retries is limited.
 """
 
-import contextlib
 import json
-import os
-import signal
 import subprocess
 import threading
 import time
@@ -17,13 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from http.client import HTTPException
-from tempfile import TemporaryFile
 from typing import Final
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_OID, uuid5
 
 from rigctl.base.errors import InputError, RigError
+from rigctl.base.processes import run_bounded
 from rigctl.base.texts import printable, printable_lines
+from rigctl.base.urls import hide_secrets, origin
 from rigctl.base.version import __version__
 from rigctl.nightly.schedule import Item, date_of, moment
 from rigctl.nightly.settings import NightlySettings, fill_in, secrets_of
@@ -149,7 +147,9 @@ def check_channel(settings: NightlySettings, environment: Mapping[str, str]) -> 
     for text in settings.headers.values():
         fill_in(text, secrets)
     if _is_address(settings.notify) and not urlsplit(fill_in(settings.notify, secrets)).hostname:
-        raise InputError(f"--notify {settings.notify}: expected an address, as https://chat.example.org/hook")
+        raise InputError(
+            f"--notify {printable(hide_secrets(settings.notify))}: expected an address, as https://chat.example.org/hook"
+        )
 
 
 def _request(message: Message, settings: NightlySettings, secrets: Mapping[str, str]) -> urllib.request.Request:
@@ -164,7 +164,7 @@ def _request(message: Message, settings: NightlySettings, secrets: Mapping[str, 
     try:
         return urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 — `_is_address` checked it
     except ValueError:
-        raise RigError(f"--notify: {_origin(address)} is not an address") from None
+        raise RigError(f"--notify: {origin(address)} is not an address") from None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -176,14 +176,14 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def _post(request: urllib.request.Request, answer_s: float) -> None:
     opener = urllib.request.build_opener(_NoRedirect())
-    place = _origin(request.full_url)
+    place = origin(request.full_url)
     try:
         opener.open(request, timeout=answer_s).close()
     except urllib.error.HTTPError as error:
         with error:
             why = f"{place} answered {error.code} {printable(str(error.reason))[:_SHOWN]}"
             if 300 <= error.code < 400:
-                moved = _origin(error.headers.get("Location", ""))
+                moved = origin(error.headers.get("Location", ""))
                 raise RigError(f"{why}: it has moved to {moved}. Give that address to --notify") from None
         raise (_RetryableError if error.code in _AGAIN else RigError)(why) from None
     except OSError as error:  # including URLError and timeouts
@@ -193,16 +193,6 @@ def _post(request: urllib.request.Request, answer_s: float) -> None:
         raise _RetryableError(f"{place}: {type(error).__name__}") from None
     except ValueError as error:  # a header is invalid
         raise RigError(f"{place}: {type(error).__name__}") from None
-
-
-def _origin(address: str) -> str:
-    """Return scheme, host and port of a URL; the rest may be secret."""
-    try:
-        parts = urlsplit(address)
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return "an address that cannot be read"
-    return printable(f"{parts.scheme}://{parts.hostname}{port}")[:_SHOWN] if parts.hostname else "nowhere"
 
 
 def _run_within(limit_s: float, attempt: Callable[[], None]) -> None:
@@ -226,33 +216,21 @@ def _run_within(limit_s: float, attempt: Callable[[], None]) -> None:
 
 def _run_command(command: str, message: Message, environment: Mapping[str, str], limit_s: float) -> None:
     """Run a command with the message as its input. Raise `_RetryableError` if the command fails."""
-    # Input and errors are files, because a pipe stays open while any child of the command lives.
     fields = {name: getattr(message, name) or "" for name in ("id", "title", "outcome", "night", "run")}
     variables = {f"RIGCTL_{name.upper()}": value for name, value in fields.items()}
+    shown = hide_secrets(command)
     try:
-        with TemporaryFile() as text, TemporaryFile() as errors:
-            text.write(message.markdown.encode("utf-8", "replace"))
-            text.seek(0)
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", command],
-                stdin=text, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
-                env={**environment, **variables},
-            )  # fmt: skip
-            try:
-                exit_code = process.wait(limit_s)
-            except subprocess.TimeoutExpired:
-                raise _RetryableError(f"{command}: not finished within {limit_s:g} s") from None
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            errors.seek(0)
-            words = errors.read(65536).decode("utf-8", "replace").strip().splitlines()
+        text = message.markdown.encode("utf-8", "replace")
+        words = ["/bin/sh", "-c", f"exec >/dev/null\n{command}"]
+        done = run_bounded(words, limit_s, text=text, environment={**environment, **variables})
+    except subprocess.TimeoutExpired:
+        raise _RetryableError(f"{shown}: not finished within {limit_s:g} s") from None
     except OSError as error:
-        raise _RetryableError(f"{command}: cannot be run: {error.strerror or error}") from None
-    if exit_code:
-        last = f": {printable(words[-1])[:_SHOWN]}" if words else ""
-        raise _RetryableError(f"{command}: exit code {exit_code}{last}")
+        raise _RetryableError(f"{shown}: cannot be run: {error.strerror or error}") from None
+    if done.returncode:
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        last = f": {hide_secrets(printable(lines[-1])[:_SHOWN])}" if lines else ""
+        raise _RetryableError(f"{shown}: exit code {done.returncode}{last}")
 
 
 def _try(attempt: Callable[[], None], pauses_s: Sequence[float]) -> None:

@@ -6,11 +6,11 @@
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import time
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import yaml
 from platformdirs import user_config_path, user_state_path
@@ -18,7 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.files import put
+from rigctl.base.texts import printable
 from rigctl.base.units import parse_duration
+from rigctl.base.urls import is_password
+from rigctl.store.address import passwords_in
 from rigctl.yamlfile import describe
 from rigctl.yamlfile.fields import FieldError, Flag, parse_quantity, validator_for
 from rigctl.yamlfile.read import read_document
@@ -26,11 +29,18 @@ from rigctl.yamlfile.validate import validate
 
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LINE: Final = re.compile(r"""\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(["']?)(.*?)\2\s*""", re.ASCII)
+_ELSEWHERE: Final = (
+    "Leave the password to ~/.pgpass, of mode 0600 (PostgreSQL, section 34.16), or write ${NAME} for it, and NAME=… "
+    "into the file of --secrets"
+)
 _MOST_BYTES: Final = 64 * 1024
 
 
-def fill_in(text: str, secrets: Mapping[str, str]) -> str:
-    """Return `text` with each `${NAME}` replaced. Raise `InputError` for a missing secret, without printing values."""
+def fill_in(text: str, secrets: Mapping[str, str], encode: Callable[[str], str] = str) -> str:
+    """Return `text` with each `${NAME}` replaced, by `encode` of its value. Raise `InputError` for a missing secret.
+
+    No message has a value.
+    """
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in secrets:
@@ -38,7 +48,7 @@ def fill_in(text: str, secrets: Mapping[str, str]) -> str:
                 f"the secret {found[1]} is neither in the environment nor in the file of --secrets. Put "
                 f"{found[1]}=… into a file of mode 0600 and name it with --secrets"
             )
-        return secrets[found[1]]
+        return encode(secrets[found[1]])
 
     return _REFERENCE.sub(value, text)
 
@@ -73,14 +83,33 @@ def _read(file: Path) -> dict[str, str]:
 
 
 def open_secret(address: str) -> str | None:
-    """Return why the URL of a server or database cannot be stored (it has a password), or None if it can."""
+    """Return why the URL of a server cannot be stored (it has a password), or None if it can."""
     try:
-        password = urlsplit(address).password
-    except ValueError as error:
-        return f"not an address: {error}"
-    if password and not _REFERENCE.fullmatch(password):
-        return "holds a password, which rigctl stores in no file"
+        parts = urlsplit(address)
+        given = [("", parts.password), *((name, value) for name, value in parse_qsl(parts.query) if is_password(name))]
+    except ValueError:  # its text may have the password
+        return "not an address"
+    return _open_password(given)
+
+
+def _open_password(given: Iterable[tuple[str, object]]) -> str | None:
+    """Return why a URL with these passwords, by parameter, cannot be stored; None if each of them is a `${NAME}`."""
+    for name, password in given:
+        if password and not _REFERENCE.fullmatch(str(password)):
+            where = f' (its parameter "{printable(name)}")' if name else ""
+            return f"holds a password{where}, which rigctl stores in no file"
     return None
+
+
+def store_address(settings: "NightlySettings", environment: Mapping[str, str]) -> str:
+    """Return the address of the store with each `${NAME}` filled in, as a URL has it. Raise `InputError` as `fill_in`.
+
+    The values stand as they are, so a password needs no %40 there.
+    """
+    if not _REFERENCE.search(settings.store):
+        return settings.store
+    secrets = secrets_of(settings.secrets, environment)
+    return fill_in(settings.store, secrets, lambda value: quote(value, safe="", errors="surrogateescape"))
 
 
 NIGHTLY_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}", re.ASCII)
@@ -118,6 +147,21 @@ def _address(name: str, value: object) -> str:
     return text
 
 
+def _store(name: str, value: object) -> str:
+    text = _text(name, value)
+    if "://" not in text:
+        if _REFERENCE.search(text):
+            raise FieldError(f"{name}: ${{NAME}} can stand in a URL only, as in postgresql://anna:${{NAME}}@db/rigctl")
+        return text
+    try:
+        why = _open_password(passwords_in(text))
+    except InputError as error:
+        raise FieldError(f"{name}: {str(error).removeprefix('store ')}") from None
+    if why is not None:
+        raise FieldError(f"{name}: {why}. {_ELSEWHERE}")
+    return text
+
+
 def _format(name: str, value: object) -> object:
     if value not in ("json", "markdown"):
         raise FieldError(f'{name} "{value}": expected json or markdown')
@@ -127,6 +171,7 @@ def _format(name: str, value: object) -> object:
 _Text = Annotated[str, validator_for(_text)]
 _Path = Annotated[Path, validator_for(lambda name, value: Path(_text(name, value)))]
 _Address = Annotated[str, validator_for(_address)]
+_Store = Annotated[str, validator_for(_store)]
 _Span = Annotated[float, validator_for(_span)]
 
 
@@ -138,7 +183,7 @@ class NightlySettings(BaseModel):
     scenario: _Text = Field(description="a file's absolute path, or a bundled name")
     rig: _Text = Field(description="a file's absolute path, or a bundled name")
     at: Annotated[time, validator_for(_at)] = Field(description="local time, as 02:30")
-    store: _Address = Field(description="a path or an SQLAlchemy URL")
+    store: _Store = Field(description="a path or an SQLAlchemy URL")
     wait: _Span = 1800.0
     deadline: _Span | None = None
     confirm: Flag = True

@@ -19,6 +19,7 @@ from typing import Final
 
 from rigctl.base import resources
 from rigctl.base.errors import InputError, RigctlError
+from rigctl.base.processes import run_bounded
 from rigctl.base.texts import printable
 from rigctl.base.version import __version__
 
@@ -200,12 +201,11 @@ def _compile(folder: Path, target: BuildTarget, path: Path) -> None:
         version = f'-DAGENT_VERSION="{__version__}"'
         command = [*compiler, *_FLAGS, *tables, version, *linked, "-s", "-o", str(binary), *names, *target.libraries]
         try:
-            done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, timeout=_BUILD_DEADLINE_S, check=False
-            )
+            done = run_bounded(command, _BUILD_DEADLINE_S, folder=folder)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise BuildError(f"building for {target.machine}: {error}") from None
         if done.returncode != 0:
-            raise BuildError(f"building for {target.machine} failed:\n{done.stderr.strip()}")
+            complaint = done.stderr.decode("utf-8", "replace").strip()
+            raise BuildError(f"building for {target.machine} failed:\n{complaint}")
         binary.chmod(0o755)
         binary.replace(path)

@@ -8,7 +8,6 @@ On a node with `sudo: true`, all commands run as root, in a folder that only roo
 could forge the journal in this folder, from which the agent restores host settings.
 """
 
-import asyncio
 import hashlib
 import secrets
 import shlex
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from rigctl.base.errors import NodeError
+from rigctl.base.processes import run_in_thread
 from rigctl.base.texts import printable
 from rigctl.remote.agent import Agent, running
 from rigctl.remote.build import KERNELS, Binary, find_agents, reason_no_agent
@@ -106,7 +106,7 @@ class Deployment:
 
 async def deploy(host: Host, folder: Path | None = None) -> Deployment:
     """Return the agent on the node; upload it from `folder` (default: the bundled agents) if missing or wrong."""
-    binaries = {binary.machine: binary for binary in await asyncio.to_thread(find_agents, folder)}
+    binaries = {binary.machine: binary for binary in await run_in_thread(find_agents, folder)}
     reply = await host.run(shell(_check_script(binaries, sudo=host.node.sudo), sudo=host.node.sudo))
     binary, state, held, path = _read_check(host, binaries, reply)
     deployed = Deployment(path, binary.sha256, _note(reply.stdout, path))
@@ -134,7 +134,7 @@ async def agent_on(host: Host, claim: LockRequest | None = None) -> AsyncIterato
 
 @asynccontextmanager
 async def _windows_agent_on(host: Host, claim: LockRequest | None, queue: Queue | None) -> AsyncIterator[Agent]:
-    own = await install_by_sftp(host, {binary.machine: binary for binary in await asyncio.to_thread(find_agents)})
+    own = await install_by_sftp(host, {binary.machine: binary for binary in await run_in_thread(find_agents)})
     words = claim.words(host.node, quote=quote_word) if claim else ""
     async with host.process(f"{own.command} --watchdog {WATCHDOG_S} {words}") as process:
         process.explain = partial(explain_end, host, own)

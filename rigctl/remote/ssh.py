@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import asyncssh
 
 from rigctl.base.errors import NodeError
+from rigctl.base.processes import run_in_thread
 from rigctl.remote import ssh_config
 from rigctl.remote.ssh_config import BARE, read_known_hosts, route_to
 from rigctl.remote.ssh_refusals import Server, Watch, key_names, known_hosts_files, quote, refusals, settings_error
@@ -207,7 +208,7 @@ async def _server(
     rig = {"port": port, "username": user, "tunnel": jump, "known_hosts": node.known_hosts and str(node.known_hosts)}
     patience = {"login_timeout": CONNECT_DEADLINE_S * node.patience, "keepalive_interval": KEEPALIVE_S * node.patience}
     try:
-        route = await asyncio.to_thread(route_to, address, port, user) if node.configured else BARE
+        route = await run_in_thread(route_to, address, port, user) if node.configured else BARE
         config: dict[str, Any] = {"host": address, **(route.options if route is not None else {})}
         if jump is not None:
             config.pop("proxy_command", None)

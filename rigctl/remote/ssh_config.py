@@ -26,6 +26,8 @@ from asyncssh.kex import get_kex_algs
 from asyncssh.mac import get_mac_algs
 from asyncssh.public_key import get_public_key_algs
 
+from rigctl.base.processes import run_bounded
+
 CONFIG: Final = "~/.ssh/config"
 _ANSWER_S: Final = 10.0
 """Deadline of `ssh -G`, which may run a program for `Match exec`."""
@@ -126,9 +128,7 @@ def answers(program: str, address: str, port: int | None, user: str | None, home
     words += ["-p", str(port)] if port is not None else []
     words += ["-l", user] if user is not None else []
     try:
-        done = subprocess.run(
-            [*words, "--", address], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_S, check=False
-        )
+        done = run_bounded([*words, "--", address], _ANSWER_S)
     except subprocess.TimeoutExpired:
         raise ValueError(f"`ssh -G {address}` had not answered after {_ANSWER_S:g} s") from None
     if done.returncode != 0:

@@ -3,7 +3,9 @@
 import errno
 import os
 import shlex
+import signal
 import socket
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from typing import Final
 import asyncssh
 
 from rigctl.base.errors import NodeError
+from rigctl.base.processes import signal_group
 from rigctl.base.texts import printable
 from rigctl.remote.ssh_config import CONFIG, SshRoute, read_known_hosts
 from rigctl.rig.inventory import Node
@@ -29,12 +32,16 @@ class Watch(asyncssh.SSHClient):
         self.dropped = 0  # connections closed before the server sent its version
         self.confused = False  # True if dropbear closed the connection because of the sequence of host key types
         self._connection: asyncssh.SSHClientConnection | None = None
+        self._proxy: subprocess.Popen[bytes] | None = None  # the ProxyCommand; asyncssh gives it a session of its own
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         self._connection = conn
+        self._proxy = conn.get_extra_info("subprocess")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = exc
+        if self._proxy is not None:  # asyncssh ends the command itself by SIGKILL, but nothing that it started
+            signal_group(self._proxy.pid, signal.SIGKILL)
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:  # noqa: ARG002
         self.unknown = key

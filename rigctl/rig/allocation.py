@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rigctl.base.errors import InputError
+from rigctl.base.processes import run_bounded
 from rigctl.base.texts import printable
 from rigctl.rig.fields import NODE_NAME, is_address
 from rigctl.yamlfile import MistakesError, YamlDocument
@@ -96,16 +97,13 @@ def members_here(*, srun: bool) -> list[Member]:
         if shutil.which(program) is None:
             raise InputError(f"slurm: {program} was not found. Install Slurm's client commands, or add them to PATH")
     try:
-        done = subprocess.run(
-            ["scontrol", "--oneliner", "show", "node", listed],
-            capture_output=True, text=True, errors="replace", check=False, timeout=_SCONTROL_DEADLINE_S,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        done = run_bounded(["scontrol", "--oneliner", "show", "node", listed], _SCONTROL_DEADLINE_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(f"slurm: scontrol, which names the nodes of the allocation, did not run: {error}") from None
-    members = members_of(done.stdout)
+    output, errors = (said.decode("utf-8", "replace") for said in (done.stdout, done.stderr))
+    members = members_of(output)
     if done.returncode != 0 or not members:
-        lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        lines = [line.strip() for line in (errors or output).splitlines() if line.strip()]
         reason = printable(lines[-1])[:_SHOWN] if lines else f"exit code {done.returncode}"
         raise InputError(f"slurm: scontrol does not name the nodes of the allocation {listed[:_SHOWN]}: {reason}")
     if len(members) < 2:

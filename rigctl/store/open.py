@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from platformdirs import user_data_path
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, select
+from sqlalchemy.exc import NoSuchModuleError
 
 from rigctl.base.errors import InputError, extra
-from rigctl.base.texts import printable
+from rigctl.store.address import STORE, parse_address, store_place
 from rigctl.store.errors import NoStoreError, explain_errors
-from rigctl.store.postgresql import DIALECT as POSTGRESQL
 from rigctl.store.postgresql import is_postgresql, postgresql_engine
 from rigctl.store.rows import StoredJson
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
@@ -40,8 +39,8 @@ def open_store(address: str | None = None, create: bool = True, older: bool = Fa
     version is opened too; it may lack columns. Raise `InputError` for an invalid address, a damaged file, the database
     of another program, or a store of another version.
     """
-    url = _url(address or os.environ.get("RIGCTL_STORE") or str(default_path()))
-    place = url.database or ":memory:" if url.get_backend_name() == "sqlite" else _place(url)
+    url = parse_address(address or os.environ.get(STORE) or str(default_path()))
+    place = store_place(url)
     path = _sqlite_path(url)
     if path is not None:
         url = _check_sqlite_file(url, path, place, create)
@@ -66,25 +65,6 @@ def _set_wal(engine: Engine) -> None:
     """
     with engine.connect() as connection, suppress(sqlite3.OperationalError):
         connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
-
-
-def _url(given: str) -> URL:
-    if "://" not in given:
-        return URL.create("sqlite", database=str(Path(given).expanduser()))
-    try:
-        return make_url(given)
-    except (ArgumentError, ValueError):
-        # Only the scheme is printed: the rest of the address, and the error, may contain a password.
-        scheme = f"{printable(given.partition('://')[0])[:32]}://…"
-        raise InputError(
-            f'store "{scheme}": not a database URL. Use a path, or a URL as in postgresql://user@host/name'
-        ) from None
-
-
-def _place(url: URL) -> str:
-    """Return a database's name for messages, without parameters, which may contain passwords."""
-    bare = url.set(query={})
-    return (bare.set(drivername=POSTGRESQL) if is_postgresql(url) else bare).render_as_string()
 
 
 def _sqlite_path(url: URL) -> Path | None:

@@ -43,6 +43,15 @@ def is_postgresql(url: URL) -> bool:
     return url.drivername in _DRIVERS
 
 
+def password_parameters() -> frozenset[str]:
+    """Return the parameters that libpq marks as passwords (PQconndefaults); none without psycopg."""
+    try:
+        from psycopg.pq import Conninfo  # an optional package
+    except ImportError:
+        return frozenset()
+    return frozenset(option.keyword.decode() for option in Conninfo.get_defaults() if option.dispchar == b"*")
+
+
 def postgresql_engine(url: URL, **given: Any) -> Engine:  # noqa: ANN401 — as in `create_engine`
     """Return an engine that behaves like SQLite's. Raise `ImportError` without psycopg, `InputError` for a bad URL."""
     import psycopg  # noqa: F401 — an optional package

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from rigctl.base.errors import InputError, RigError
-from rigctl.base.processes import process
+from rigctl.base.processes import process, run_in_thread
 from rigctl.records import Port
 from rigctl.rig.inventory import VIRTUAL_MTU, Rig, Secrets, Switch
 from rigctl.virtual import state as rigs
@@ -200,7 +200,7 @@ class RunningRig:
 async def start(layout: Layout, *, source: Path | None, stay: bool) -> RunningRig:
     """Start a rig and return it once its SSH servers answer. Raise `RigError` with the reason if that fails."""
     refusals: list[str] = []
-    more = await asyncio.to_thread(prepare, layout) if layout.kind == "machines" else {}
+    more = await run_in_thread(prepare, layout) if layout.kind == "machines" else {}
     for wrapper in _wrappers(layout):
         folder = rigs.new_folder(layout.key)
         try:

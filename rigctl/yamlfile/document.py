@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
+from rigctl.base.urls import hide_secrets
 
 Path: TypeAlias = tuple[str | int, ...]
 """The path to a value: keys and list indices from the top, as ("matrix", "window", 0)."""
@@ -163,6 +164,7 @@ def excerpt(text: str, span: Span) -> str:
     lines = LINE_BREAK.split(text)
     line = printable(lines[span.line - 1]) if span.line <= len(lines) else ""
     line = _SECRET_VALUE.sub(lambda match: match[1] + "•" * len(match[2]), line)
+    line = hide_secrets(line, hide=lambda secret: "•" * len(secret))
     column = min(span.column - 1, len(line))
     first = max(0, column - _SHOWN_COLUMNS * 2 // 3)
     shown = line[first : first + _SHOWN_COLUMNS]

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jsonschema
+import postgres
 import pytest
 from processes import all_commands, eventually, program
 from user import Command, User
@@ -165,10 +167,49 @@ def test_a_rig_that_is_in_use_all_the_time_is_the_nights_result(user: Sleeper) -
     assert user.night()["outcome"] == "busy"
 
 
+def test_a_password_of_the_store_is_in_no_argument_and_in_no_file_but_that_of_the_secrets(user: Sleeper) -> None:
+    password = f"my@w/o:r%d {os.getpid()}"
+    secrets = user.folder / "secrets"
+    secrets.write_text(f"PW='{password}'\n")
+    secrets.chmod(0o600)
+    user.replay.says(held=["1"])
+    with postgres.server() as server:
+        server.sql(f"CREATE ROLE anna LOGIN PASSWORD '{password}'", "GRANT CREATE ON SCHEMA public TO anna")
+        url = f"postgresql://anna:{{}}@/postgres?host={server.folder}"
+        user.install("--store", url.format("${PW}"), "--secrets", str(secrets))
+        with user.running("nightly", "run", "lab") as night:
+            user.environment["RIGCTL_STORE"] = url.format(quote(password, safe=""))
+            eventually(lambda: user.began_to_measure)
+            parts = ("anna:", str(server.folder), password)
+            shown = [words for _, words in all_commands() if " run " in words]
+            assert not [words for words in shown if any(part in words for part in parts)]
+            assert len(user.runs) == 1
+            user.replay.release()
+            assert night.ended().returncode == 0
+        assert user.night()["outcome"] == "quiet"
+        assert user.night()["run"] in user.rigctl("runs")
+    files = [path for path in user.folder.rglob("*") if path.is_file()]
+    assert [path for path in files if password.encode() in path.read_bytes()] == [secrets]
+
+
+@pytest.mark.parametrize("hidden", ["u:hush@h/db", "u@h/db?password=hush", "u@h/db?p%61ssword=hush", "u:hu@hush@h/db"])
+def test_a_store_with_a_password_is_not_installed_and_not_repeated(user: Sleeper, hidden: str) -> None:
+    said = user.install("--store", f"postgresql://{hidden}", code=2)
+    assert said.startswith("rigctl: ")
+    assert "~/.pgpass" in said
+    assert said.count("\n") == 1
+    assert "hush" not in said
+    assert not list(user.folder.glob("config/**/*.yaml"))
+
+
 def test_a_mistake_installs_nothing(user: Sleeper) -> None:
     said = user.install("--notify", "https://anna:hidden@x.org/", code=2)
     assert said.startswith("rigctl: --notify: holds a password")
     assert "hidden" not in said
     said = user.install("--notify", "https://x.org/${HOOK}", code=2)
     assert "the secret HOOK is neither in the environment nor in the file" in said
+    said = user.install("--notify", "https:///services/hidden", code=2)
+    assert said.startswith("rigctl: --notify https:///***: expected an address")
+    said = user.install("--store", "postgresql://anna:${PW}@db/x", code=2)
+    assert "the secret PW is neither in the environment nor in the file" in said
     assert not list(user.folder.glob("config/**/*.yaml"))

@@ -10,15 +10,17 @@ import struct
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cases import from_file
 from openssh import USER, Hanging, Sshd, SshdFactory, Start, kept_port, new_key
-from processes import DEADLINE_S, eventually, eventually_async, running, signal_all
+from processes import DEADLINE_S, eventually, eventually_async, program, running, signal_all
 
 from rigctl.base.errors import NodeError, RigError
+from rigctl.base.processes import process
 from rigctl.base.texts import printable
 from rigctl.cli import app
 from rigctl.remote import host as host_module
@@ -380,6 +382,32 @@ async def test_each_token_stands_for_what_ssh_says(
 async def test_a_proxy_command_is_the_way(server: Sshd, home: Path) -> None:
     write_config(home, server, "Host lab", "  HostName 127.0.0.1", "  ProxyCommand busybox nc %h %p")
     assert str(server.port) in await said(plain(server, "lab"))
+
+
+@pytest.mark.parametrize(
+    ("rest", "refused"),
+    [
+        ("exec busybox nc $1 $2", False),
+        ("exec sleep 300", True),
+        ("sleep 300 | cat", True),
+        ("echo no SSH; exit 1", True),
+    ],
+    ids=["connected", "hangs", "a child hangs", "fails"],
+)
+async def test_nothing_that_a_proxy_command_started_outlives_its_connection(
+    server: Sshd, home: Path, tmp_path: Path, rest: str, refused: bool
+) -> None:
+    noted = tmp_path / "pids"
+    script = program(tmp_path / "proxy", f"sleep 300 </dev/null & echo $! $$ >{noted}\n{rest}")
+    write_config(home, server, "Host lab", "  HostName 127.0.0.1", f"  ProxyCommand {script} %h %p")
+    asked = asyncio.create_task(said(plain(server, "lab")))
+    await eventually_async(lambda: noted.exists() and noted.read_text().endswith("\n"))
+    pids = [int(word) for word in noted.read_text().split()]
+    if refused:
+        asked.cancel()  # as its deadline does
+    with suppress(asyncio.CancelledError, NodeError):
+        assert str(server.port) in await asked
+    await eventually_async(lambda: not any(process(pid) for pid in pids))
 
 
 async def test_a_server_with_one_session_per_connection_gets_several(sshd: Start, hanging: Hanging) -> None:

@@ -6,13 +6,14 @@ resuming, store, report, messages, exit codes. A script (a JSON file) says what 
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
-from unittest.mock import AsyncMock, Mock
+from unittest.mock import AsyncMock, Mock, patch
 
 import builders
 import message_runs
@@ -29,6 +30,7 @@ from rigctl.runner.outcome import Measurement
 from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import MeasurementOrder
 from rigctl.settings import ITERATIONS, RATE
+from rigctl.store.address import STORE
 
 SCRIPT: Final = "RIGCTL_REPLAY"
 """Environment variable with the path of the script; if it is not set, nothing is replayed."""
@@ -186,9 +188,13 @@ class _Nodes:
         return {}
 
 
-def _called(words: Sequence[str], _deadline_s: float, _folder: Path) -> commands.CommandResult:
+def _called(words: Sequence[str], _deadline_s: float, _folder: Path, store: str) -> commands.CommandResult:
     """Run a command of a night in this process, in place of `rigctl.nightly.commands.supervise`."""
-    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as errors:
+    with (
+        redirect_stdout(StringIO()) as out,
+        redirect_stderr(StringIO()) as errors,
+        patch.dict(os.environ, {STORE: store}),
+    ):
         code = exit_code(list(words))
     return commands.CommandResult(code, out.getvalue(), errors.getvalue())
 

@@ -17,6 +17,7 @@ from rigctl.base.files import write_whole
 from rigctl.base.logs import JsonLines, TextLines, about, learn
 from rigctl.base.texts import file_name, harmless, printable, printable_lines
 from rigctl.base.units import UnitError, parse_bytes, parse_duration, parse_rate
+from rigctl.base.urls import hide_secrets
 
 
 def test_what_could_move_a_cursor_is_a_question_mark() -> None:
@@ -34,6 +35,26 @@ def test_a_record_keeps_what_it_may_hold_and_loses_what_nothing_can_store_or_sho
     for _ in range(10_000):
         nested = {"a": nested}
     assert len(str(harmless(nested))) < 100
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://anna:my@word@db/rigctl", "postgresql://anna:***@db/rigctl"),
+        ("postgresql://anna:a:b/c?d#e%@f@@db:5432/x?sslmode=require", "postgresql://anna:***@db:5432/x?***"),
+        ("postgresql://anna@[::1]:5432/x", "postgresql://anna@[::1]:5432/x"),
+        ("postgresql://anna@db/x?PassWord=hush", "postgresql://anna@db/x?***"),
+        ("https://hooks.example.org/services/T1/hush", "https://hooks.example.org/***"),
+        ("curl -d @- 'HTTP://h/a?token=hush' -o /tmp/x", "curl -d @- 'HTTP://h/***' -o /tmp/x"),
+        ("mail -s rigctl anna@example.org", "mail -s rigctl anna@example.org"),
+        ("/home/anna:x@y/runs.db", "/home/anna:x@y/runs.db"),
+    ],
+)
+def test_secrets_of_urls_are_hidden_in_any_text(text: str, shown: str) -> None:
+    assert hide_secrets(text) == shown
+    dotted = hide_secrets(text, hide=lambda secret: "•" * len(secret))
+    assert len(dotted) == len(text)
+    assert "hush" not in dotted
 
 
 def test_a_name_of_others_is_one_file_here() -> None:

@@ -25,13 +25,14 @@ from rigctl.nightly.commands import Commands, deadline_s, prune_logs
 from rigctl.nightly.message import check_channel, night_sentence
 from rigctl.nightly.night import Done, one_night, without_store
 from rigctl.nightly.schedule import alone, date_of, moment, next_due
-from rigctl.nightly.settings import NIGHTLY_NAME, NightlySettings, load_settings, names, open_secret, state_folder
+from rigctl.nightly.settings import NIGHTLY_NAME, NightlySettings, load_settings, names, state_folder, store_address
 from rigctl.records import Night, NightOutcome, RunPlan, Unmet
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import rigs_folder
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.site.folder import check_folder
 from rigctl.store import NoStoreError, SilentStoreError, open_store
+from rigctl.store.address import parse_address
 from rigctl.store.open import default_path
 
 nightly_commands = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -109,6 +110,7 @@ def install_nightly(
     }
     settings = _check_settings(chosen, {key: value for key, value in given.items() if value is not None})
     check_channel(settings, os.environ)
+    parse_address(store_address(settings, os.environ))
     _print_installed(chosen, installer.install(chosen, settings, time.time()), settings)
 
 
@@ -128,7 +130,7 @@ def run_night(name: Name) -> int:
         prune_logs(logs)
         work = Commands(settings, logs / f"{datetime.now():%Y%m%d-%H%M%S}")
         try:
-            with open_store(settings.store) as store:
+            with open_store(store_address(settings, os.environ)) as store:
                 done = one_night(work, store.history, remembered, time.time)
         except (InputError, SilentStoreError) as error:
             done = without_store(work, error, remembered, time.time())
@@ -222,14 +224,11 @@ def _rig_of(rig: Rig) -> str:
 
 
 def _store_address(store: str | None) -> str:
-    """Return the store's absolute path or its URL. Raises `InputError` for a URL with a password."""
+    """Return the store's URL or absolute path. Raise `InputError` for a malformed URL."""
     if store is None:
         return str(default_path())
-    if "://" not in store:
-        return str(Path(store).expanduser().absolute())
-    if (why := open_secret(store)) is not None:
-        raise InputError(f"--store: {why}. Give a password in ~/.pgpass, of mode 0600 (PostgreSQL, section 34.16)")
-    return store
+    parse_address(store)
+    return store if "://" in store else str(Path(store).expanduser().absolute())
 
 
 def _headers(given: list[str]) -> dict[str, str]:
@@ -327,7 +326,7 @@ class _Nightly:
 def _read_nightly(name: str) -> _Nightly:
     own, now_s = load_settings(name), time.time()
     try:
-        with open_store(own.store, create=False) as store:
+        with open_store(store_address(own, os.environ), create=False) as store:
             nights = [night for night in store.history.nights(*own.stored_as)[::-1] if night.due_at <= now_s]
     except NoStoreError:  # no night has run yet
         nights = []

@@ -20,7 +20,7 @@ from typing import Any, Final
 import asyncssh
 
 from rigctl.base.errors import RigError
-from rigctl.base.processes import die_with, run_command
+from rigctl.base.processes import die_with, run_command, run_in_thread
 from rigctl.rig.inventory import Arch
 from rigctl.virtual.holder import ending_event, hold, new_keys, tell_ready
 from rigctl.virtual.layout import Layout, Place
@@ -97,7 +97,7 @@ async def _work(rig: HeldRig, host_key: asyncssh.SSHKey, client_key: asyncssh.SS
     names = {place.name: rig.layout.data_address(place) for place in rig.layout.places}
     for place in rig.layout.places:
         image, _ = rig.images[place.arch]
-        await asyncio.to_thread(run_command, overlay(image, rig.folder / f"{place.name}.qcow2"))
+        await run_in_thread(run_command, overlay(image, rig.folder / f"{place.name}.qcow2"))
         own = own_files(place, names, host_key.export_private_key(), client_key.export_public_key())
         initrd = rig.folder / f"{place.name}.initrd"
         initrd.touch(mode=0o600)

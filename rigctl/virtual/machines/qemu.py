@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from rigctl.base.errors import RigError
+from rigctl.base.processes import run_bounded
 from rigctl.rig.inventory import Arch, Nic
 from rigctl.virtual.layout import Layout, Place
 from rigctl.virtual.machines.image import Image, cache, image
@@ -59,8 +60,7 @@ def accelerator(files: Image) -> Accel:
 def _runs(command: list[str]) -> bool:
     """Tell whether a machine prints `_MARK` in time. On some hosts with /dev/kvm, the guest hangs or QEMU aborts."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROOF_S, check=False)
-        output = done.stdout
+        output = run_bounded(command, _PROOF_S).stdout
     except subprocess.TimeoutExpired as late:
         output = late.stdout or b""
     return _MARK.encode() in output

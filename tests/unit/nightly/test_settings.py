@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from cases import from_file
+from pydantic import ValidationError
 
 from rigctl.base.errors import InputError
 from rigctl.nightly import settings
 from rigctl.nightly.install import cron_line, service, variables_to_pass
 from rigctl.nightly.schedule import due_times, latest_due, next_due
+from rigctl.store.address import passwords_in
 
 GIVEN: dict[str, Any] = {"scenario": "/lab/s.yaml", "rig": "gigablox", "at": "02:30", "store": "/data/rigctl.db"}
 
@@ -75,6 +77,41 @@ def test_a_line_that_is_none_is_not_shown(tmp_path: Path) -> None:
 @from_file
 def test_an_address_with_a_password_is_not_kept(address: str, is_open: bool) -> None:
     assert (settings.open_secret(address) is not None) == is_open
+
+
+@from_file
+def test_a_store_with_a_password_is_not_kept(address: str, named: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        settings.NightlySettings(**GIVEN | {"store": address})
+    said = str(refused.value.errors()[0]["ctx"]["error"])
+    assert said.startswith("store: ")
+    assert named in said
+    assert "hush" not in said
+    assert "\n" not in said
+    settings.file_of("lab").parent.mkdir(parents=True)
+    settings.file_of("lab").write_text(f"scenario: s\nrig: lab\nat: 02:30\nstore: {address}\n")
+    with pytest.raises(InputError) as unread:
+        settings.load_settings("lab")
+    assert "hush" not in str(unread.value)
+
+
+SECRET = "my@w/o:r%dü ?"
+
+
+@from_file
+def test_a_store_is_kept_and_its_secrets_filled_in(address: str, filled: str, tmp_path: Path) -> None:
+    file = secrets(tmp_path, f"PW='{SECRET}'\nHOST=db.example.org\n")
+    given = settings.NightlySettings(**GIVEN | {"store": address}, secrets=str(file))
+    settings.save("lab", given)
+    assert settings.store_address(settings.load_settings("lab"), {}) == filled
+    assert all(value in (filled, SECRET) for _, value in passwords_in(filled))
+
+
+def test_a_store_whose_secret_is_missing_is_named_without_any_value() -> None:
+    given = settings.NightlySettings(**GIVEN | {"store": "postgresql://rig:${PW}@${HOST}/x"})
+    with pytest.raises(InputError, match=r"^the secret HOST is neither in") as missing:
+        settings.store_address(given, {"PW": "hush"})
+    assert "hush" not in str(missing.value)
 
 
 ODD = ["/opt/my tools/py%thon", "-m", "rigctl", 'a"b\\c', "$HOME", "50%", "a'b"]

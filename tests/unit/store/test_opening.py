@@ -7,6 +7,7 @@ import tracemalloc
 import zlib
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import builders
 import pytest
@@ -105,11 +106,17 @@ def test_a_path_to_no_file_is_refused_and_nothing_is_made(path: Path, name: str,
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("create", [True, False])
 @from_file
-def test_a_database_url_is_never_shown_with_its_password(address: str, said: str) -> None:
-    with pytest.raises(InputError, match=said) as caught:
-        open_store(address, create=False)
-    assert "hush" not in str(caught.value)
+def test_a_database_url_is_never_shown_with_its_password(
+    address: str, said: str, create: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=said) as caught, caplog.at_level("DEBUG"):
+        open_store(address, create=create)
+    assert "hush" not in f"{caught.value}{caplog.text}"
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_damaged_store_says_so_when_it_is_read(path: Path) -> None:

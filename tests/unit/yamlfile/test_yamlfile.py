@@ -105,6 +105,13 @@ def test_a_password_is_never_shown_whatever_the_mistake_beside_it(value: str) ->
     assert shown.splitlines()[2].index("^") == shown.splitlines()[1].index("x}")
 
 
+@pytest.mark.parametrize("url", ["postgresql://u:hush@h@db/x", "postgresql://u@db/x?password=hush", "https://h/hush"])
+def test_a_line_is_shown_without_the_secret_of_its_url(url: str) -> None:
+    shown = str(parse_document("f.yaml", f"url: {url}\n").mistake(("url",), "wrong."))
+    assert "hush" not in shown
+    assert url.partition("://")[0] in shown
+
+
 @pytest.mark.parametrize("content", [b"a: 1\n#".ljust(MAX_BYTES, b"x"), b"\xef\xbb\xbfa: 1\n"], ids=["bound", "BOM"])
 def test_a_file_of_just_the_bound_is_read_and_a_byte_order_mark_taken_off(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "f.yaml").write_bytes(content)

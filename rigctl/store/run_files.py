@@ -106,9 +106,11 @@ def _open(path: Path) -> Store:
 
 
 def _refuse_small_disk(store: Store, path: Path) -> None:
-    """Raise `InputError` if the disk of a store in a file has less free than twice the size of the file at `path`."""
+    """Raise `InputError` if the disk of a store in a file has less free than twice the file at `path` and its WAL."""
     with suppress(OSError, ValueError):  # `_open` says why the file cannot be read; a store in memory has no disk
-        free, size = disk_usage(Path(store.place).parent).free, path.stat().st_size
+        log = path.with_name(f"{path.name}-wal")
+        size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+        free = disk_usage(Path(store.place).parent).free
         if store.engine.dialect.name == "sqlite" and store.place != ":memory:" and free < 2 * size:
             raise InputError(
                 f"{path}: has {size >> 20} MiB, and the disk of store {store.place} has {free >> 20} MiB free: twice "

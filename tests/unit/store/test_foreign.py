@@ -169,7 +169,13 @@ def test_values_that_share_their_pages_are_not_read(store: Store, file: Path) ->
 def test_a_disk_with_less_than_twice_the_file_free_is_not_written_to(
     store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    free = 2 * file.stat().st_size - 1
+    log = file.with_name(f"{file.name}-wal")
+    log.write_bytes(bytes(1000))
+    free = 2 * (file.stat().st_size + 1000) - 1
+    monkeypatch.setattr(run_files, "disk_usage", lambda _: SimpleNamespace(free=free))
+    assert f"the disk of store {store.place} has" in refusal(store, file)
+    log.unlink()
+    free -= 2000
     monkeypatch.setattr(run_files, "disk_usage", lambda _: SimpleNamespace(free=free))
     assert f"the disk of store {store.place} has" in refusal(store, file)
     monkeypatch.setattr(run_files, "disk_usage", lambda _: SimpleNamespace(free=free + 1))

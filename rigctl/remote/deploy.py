@@ -50,10 +50,17 @@ set -- "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/rigctl/$n" "${TMPDIR:-/t
 # Only root can write to /var/lib and /run, the parents of these folders.
 _ROOTS_FOLDERS: Final = "set -- /var/lib/rigctl /run/rigctl"
 # Print the first folder that the user owns, can write to and can execute files in (not mounted noexec), and, if that is
-# not the first candidate, why the first one was skipped.
+# not the first candidate, why the first one was skipped. In a shared folder without the sticky bit, other users could
+# replace the user's folder after this check, and so the agent.
 _FIND: Final = """
 usable() {
   umask 077
+  case $1 in
+  */rigctl-[0-9]*)
+    shared=$(find "${1%/*}/." -prune \\( -perm -0020 -o -perm -0002 \\) ! -perm -1000 2>/dev/null)
+    [ -z "$shared" ] || { echo 'other users may replace it'; return 1; }
+    ;;
+  esac
   mkdir -p "$1" || return 1
   [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ] || { echo 'it is not ours'; return 1; }
   chmod 700 "$1" || return 1

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from rigctl.base.errors import RigError
+from rigctl.base.files import put
 from rigctl.base.values import total
 from rigctl.measure.orders import StreamEnds
 from rigctl.model.capture import retransmits_seen
@@ -198,7 +199,7 @@ def _write(end: EndReport, prefix: str) -> Capture:
     assert capture is not None
     path = Path(f"{prefix}-{stream.sender}-to-{stream.receiver}-at-{end.node}.pcap")
     try:
-        path.write_bytes(end.report.pcap)
+        put(path, end.report.pcap, follow=False)
     except OSError as error:
         why = f"{path}: the capture cannot be written: {error.strerror}"
         raise RigError(f"{why}. Name another folder by --report") from None

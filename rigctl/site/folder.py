@@ -4,7 +4,9 @@ Files are written under `.rigctl-site/stage` and renamed into place. New files c
 yet; replaced files follow, the front page last. So every page that a reader can reach links to existing pages. A
 publish that ends early, because of a full disk or a signal, leaves the old site unchanged.
 
-A folder of pages that is a symbolic link is refused at the start. Only regular files are read.
+Other users may be able to write to the folder. So each folder is opened once, and everything is done by its descriptor:
+whatever they put in the place of `runs` afterwards, a file comes into the folder that was opened. A folder of pages
+that is a symbolic link is refused. Only regular files are read.
 """
 
 import contextlib
@@ -78,6 +80,7 @@ def page_link(page: str, target: str) -> str:
 
 OWN: Final = ".rigctl-site"
 _MARK: Final = "site.json"
+_STAGE: Final = "stage"
 _FOLDERS: Final = (_RUNS, _SCENARIOS)
 _NOT_LOOKED_AT: Final = frozenset({"lost+found", ".DS_Store", "Thumbs.db", "desktop.ini"})
 _WAIT_S: Final = 120.0
@@ -98,12 +101,16 @@ _MARKS: Final = TypeAdapter(FeedIdentity)
 
 
 class Folder:
-    """A folder with the site of a store, or without a site yet (`mark` is None). Made by `open_folder`."""
+    """A folder with the site of a store, or without a site yet (`mark` is None). Made by `open_folder`.
 
-    def __init__(self, path: Path) -> None:
+    `site` and `own` are the descriptors of the folder and of its `.rigctl-site`; `held` closes those of its folders of
+    pages.
+    """
+
+    def __init__(self, path: Path, site: int, own: int, held: ExitStack) -> None:
         self.path = path
-        self._own = path / OWN
-        self._stage = self._own / "stage"
+        self._site, self._own, self._held = site, own, held
+        self._of_pages: dict[str, int] = {}
         self._staged: set[str] = set()
         content = self.kept(_MARK)
         try:
@@ -120,51 +127,100 @@ class Folder:
         content = text.encode("utf-8", "replace")
         if self.page(page) != content:
             with _name_folder_in_errors(self.path):
-                _write(self._stage / page, content)
+                _write(f"{_STAGE}/{page}", content, self._own)
             self._staged.add(page)
 
     def keep(self, name: str, content: bytes) -> None:
         """Write a file in `.rigctl-site` at once, without `commit`."""
         with _name_folder_in_errors(self.path):
-            _write(self._stage / name, content)
-            (self._stage / name).replace(self._own / name)
+            _write(f"{_STAGE}/{name}", content, self._own)
+            os.replace(f"{_STAGE}/{name}", name, src_dir_fd=self._own, dst_dir_fd=self._own)
 
     def kept(self, name: str) -> bytes | None:
         """Return the content of a file in `.rigctl-site`; None if it is missing or no regular file."""
-        return self.page(f"{OWN}/{name}")
+        return _read(name, self._own)
 
     def page(self, page: str) -> bytes | None:
         """Return the published content of a page; None if it is missing or no regular file."""
-        with contextlib.suppress(OSError):
-            return read_regular(self.path / page, _MOST_BYTES)
-        return None
+        folder, name = self._place(page)
+        return None if folder is None else _read(name, folder)
 
     def has(self, page: str) -> bool:
-        return (self.path / page).is_file() and not (self.path / page).is_symlink()
+        folder, name = self._place(page)
+        return folder is not None and _is_regular(name, folder)
 
     def commit(self) -> list[str]:
         """Move all staged files into place; return their paths."""
         with _name_folder_in_errors(self.path):
             for page in sorted(self._staged, key=lambda page: (self.has(page), _ORDER.index(page.partition("/")[0]))):
-                (self.path / page).parent.mkdir(exist_ok=True)
-                (self._stage / page).replace(self.path / page)
+                folder, name = self._made_place(page)
+                os.replace(f"{_STAGE}/{page}", name, src_dir_fd=self._own, dst_dir_fd=folder)
         return sorted(self._staged)
 
     def stage(self) -> None:
         with _name_folder_in_errors(self.path):
             self.discard()
-            for folder in (self._stage, *(self._stage / name for name in _FOLDERS)):
-                folder.mkdir(0o700)
+            for name in (_STAGE, *(f"{_STAGE}/{name}" for name in _FOLDERS)):
+                os.mkdir(name, 0o700, dir_fd=self._own)
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):
-            self._stage.unlink()  # the stage may be a symbolic link, which rmtree refuses
-        shutil.rmtree(self._stage, ignore_errors=True)
+            os.unlink(_STAGE, dir_fd=self._own)  # the stage may be a symbolic link, which rmtree refuses
+        shutil.rmtree(_STAGE, ignore_errors=True, dir_fd=self._own)
+
+    def _place(self, page: str) -> tuple[int | None, str]:
+        """Return the descriptor of a page's folder, or None if it is missing, and the name of the page in it."""
+        folder, _, name = page.rpartition("/")
+        if not folder:
+            return self._site, name
+        if folder not in self._of_pages:
+            with contextlib.suppress(FileNotFoundError):
+                self._of_pages[folder] = _hold_folder_of_pages(self._held, self.path, folder, self._site)
+        return self._of_pages.get(folder), name
+
+    def _made_place(self, page: str) -> tuple[int, str]:
+        folder, name = self._place(page)
+        if folder is None:
+            os.mkdir(page.rpartition("/")[0], dir_fd=self._site)
+            folder, name = self._place(page)
+        if folder is None:  # for `os.replace`, None is the working folder
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return folder, name
 
 
-def _write(path: Path, content: bytes) -> None:
+def _hold(held: ExitStack, path: str | Path, flags: int, within: int | None = None) -> int:
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600, dir_fd=within)
+    held.callback(os.close, descriptor)
+    return descriptor
+
+
+def _hold_folder_of_pages(held: ExitStack, path: Path, name: str, site: int) -> int:
+    try:
+        return _hold(held, name, os.O_DIRECTORY | os.O_NOFOLLOW, site)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+            raise InputError(
+                f"{path}: {name} is a symbolic link or a file, which rigctl does not follow. Remove it"
+            ) from error
+        raise
+
+
+def _is_regular(name: str, folder: int) -> bool:
+    with contextlib.suppress(OSError):
+        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    return False
+
+
+def _read(name: str, folder: int) -> bytes | None:
+    with contextlib.suppress(OSError):
+        return read_regular(name, _MOST_BYTES, folder)
+    return None
+
+
+def _write(name: str, content: bytes, folder: int) -> None:
     """Write a file and sync it, so that the file survives a power cut once it is renamed."""
-    with path.open("wb") as file:
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -190,47 +246,62 @@ def open_folder(path: Path, wait_s: float = _WAIT_S) -> Iterator[Folder]:
     written.
     """
     check_folder(path)
-    with ExitStack() as stack:
+    with ExitStack() as held:
         with _name_folder_in_errors(path):
-            own = path / OWN
             path.mkdir(parents=True, exist_ok=True)
-            own.mkdir(0o700, exist_ok=True)
-            _refuse_foreign(path, own.lstat())
+            site = _hold(held, path, os.O_DIRECTORY)
+            _refuse_other_content(path, site)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(OWN, 0o700, dir_fd=site)
+            own = _hold_own(held, path, site)
             with contextlib.suppress(OSError):  # some file systems have no modes
-                own.chmod(0o700)  # otherwise another user could open the lock file and hold the lock
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            lock = os.open(own / "lock", flags, 0o600)
-            stack.callback(os.close, lock)
-            _wait(path, lock, wait_s)
-        folder = Folder(path)
-        stack.callback(folder.discard)
+                os.fchmod(own, 0o700)  # otherwise another user could open the lock file and hold the lock
+            _wait(path, _hold(held, "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, own), wait_s)
+        folder = Folder(path, site, own, held)
+        held.callback(folder.discard)
         folder.stage()
         yield folder
 
 
 def check_folder(path: Path) -> None:
     """Raise `InputError` for a path that cannot hold a site; change nothing."""
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path}: is a file. Name a folder for the site")
+    with ExitStack() as held:
+        try:
+            _refuse_other_content(path, _hold(held, path, os.O_DIRECTORY))
+        except FileNotFoundError:
+            return
+        except NotADirectoryError as error:
+            raise InputError(f"{path}: is a file. Name a folder for the site") from error
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}. Name another folder") from error
+
+
+def _refuse_other_content(path: Path, site: int) -> None:
+    with ExitStack() as held:
+        names = set(os.listdir(site)) - _NOT_LOOKED_AT
+        is_site = OWN in names and _is_regular(_MARK, _hold_own(held, path, site))
+        if names - {OWN} and not is_site:
+            raise InputError(
+                f"{path}: holds files that belong to no site of rigctl, as {min(names - {OWN})}; nothing was touched. "
+                "Name an empty or a new folder"
+            )
+        for name in names & {*_FOLDERS}:
+            _hold_folder_of_pages(held, path, name, site)
+
+
+def _hold_own(held: ExitStack, path: Path, site: int) -> int:
+    """Return the descriptor of `.rigctl-site`. Raise `InputError` if another user can have written to it."""
     try:
-        names = {entry.name for entry in path.iterdir()} - _NOT_LOOKED_AT if path.exists() else set()
-        if OWN in names:
-            _refuse_foreign(path, (path / OWN).lstat())
+        own = _hold(held, OWN, os.O_DIRECTORY | os.O_NOFOLLOW, site)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}. Name another folder") from error
-    if names - {OWN} and not (path / OWN / _MARK).is_file():
-        raise InputError(
-            f"{path}: holds files that belong to no site of rigctl, as {min(names - {OWN})}; nothing was touched. "
-            "Name an empty or a new folder"
-        )
-    for name in names & {*_FOLDERS}:
-        if (path / name).is_symlink():
-            raise InputError(f"{path}: {name} is a symbolic link, which rigctl does not follow. Remove the link")
+        if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+            raise InputError(f"{path}: {OWN} is no folder. Remove it, or name another folder") from error
+        raise
+    _refuse_foreign(path, os.fstat(own))
+    return own
 
 
 def _refuse_foreign(path: Path, own: os.stat_result) -> None:
-    if not stat.S_ISDIR(own.st_mode):
-        raise InputError(f"{path}: {OWN} is no folder. Remove it, or name another folder")
     if own.st_uid != os.geteuid():
         raise InputError(
             f"{path}: {OWN} belongs to another user (uid {own.st_uid}). Publish as that user, or name another folder"

@@ -26,6 +26,7 @@ _KNOWN: Final = (
     ("codec can't decode", _DAMAGED),
     ("could not decode to utf-8", _DAMAGED),
     ("malformed", _DAMAGED),
+    ("interrupted", "takes more steps to read than any file of its size that rigctl wrote. Get the file again"),
     ("no such column", _OTHER_COLUMNS),
     ("has no column named", _OTHER_COLUMNS),
     ("disk is full", _FULL),

@@ -16,6 +16,7 @@ from sqlalchemy.exc import NoSuchModuleError
 from rigctl.base.errors import InputError, extra
 from rigctl.store.address import STORE, parse_address, store_place
 from rigctl.store.errors import NoStoreError, explain_errors
+from rigctl.store.foreign import ReadingBound, has_version, refuse_damage, refuse_other_schema, schema_of
 from rigctl.store.postgresql import is_postgresql, postgresql_engine
 from rigctl.store.rows import StoredJson
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
@@ -32,12 +33,12 @@ def default_path() -> Path:
     return user_data_path("rigctl", appauthor=False) / "rigctl.db"
 
 
-def open_store(address: str | None = None, create: bool = True, older: bool = False) -> Store:
+def open_store(address: str | None = None, create: bool = True, foreign: bool = False) -> Store:
     """Return the store at `address`, a path or SQLAlchemy URL; by default at RIGCTL_STORE, else at `default_path()`.
 
-    If `create`, a missing store is created; otherwise nothing on the disk changes. If `older`, a store of an older
-    version is opened too; it may lack columns. Raise `InputError` for an invalid address, a damaged file, the database
-    of another program, or a store of another version.
+    If `create`, a missing store is created; otherwise nothing on the disk changes. If `foreign`, the store is a SQLite
+    file that anybody may have made (`store.foreign`), also of an older version; it may lack columns. Raise `InputError`
+    for an invalid address, a damaged file, the database of another program, or a store of another version.
     """
     url = parse_address(address or os.environ.get(STORE) or str(default_path()))
     place = store_place(url)
@@ -45,10 +46,16 @@ def open_store(address: str | None = None, create: bool = True, older: bool = Fa
     if path is not None:
         url = _check_sqlite_file(url, path, place, create)
     engine = _engine(url, place)
+    if foreign and path is not None:
+        # First of all listeners: the first statement reads the schema, which alone can be endless.
+        event.listen(engine, "connect", ReadingBound(path.stat().st_size).prepare, insert=True)
     try:
         with explain_errors(place):
             with engine.connect().execution_options(rigctl_write=create) as connection, connection.begin():
-                _check_tables(connection, place, create, older)
+                if foreign:
+                    _check_foreign(connection, place)
+                else:
+                    _check_tables(connection, place, create)
             if create and path is not None:
                 _set_wal(engine)
     except BaseException:
@@ -144,13 +151,28 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def _check_tables(connection: Connection, place: str, create: bool, older: bool) -> None:
+def _check_foreign(connection: Connection, place: str) -> None:
+    """Raise `InputError` unless the database is sound and as this or an older rigctl wrote it."""
+    objects = schema_of(connection)
+    if not has_version(objects):
+        raise InputError(f"store {place} is not a store of rigctl: it has no table {versions.name} as rigctl makes it")
+    version = connection.execute(select(versions.c.version).limit(1)).scalar()
+    refuse_other_schema(objects, _known_version(version, place), place)
+    refuse_damage(connection, place)
+
+
+def _check_tables(connection: Connection, place: str, create: bool) -> None:
     """Raise `InputError` for another program's database or another version; create the tables in an empty database."""
     existing = set(inspect(connection).get_table_names())
     if (odd := _why_foreign(connection)) is not None:
         raise InputError(f"store {place} is not a store of rigctl: {odd}. Name another file with --store")
     if versions.name in existing:
-        _check_version(connection.execute(select(versions.c.version)).scalar(), place, older)
+        version = _known_version(connection.execute(select(versions.c.version)).scalar(), place)
+        if version < SCHEMA_VERSION:
+            raise InputError(
+                f"store {place} was written by an older {_rigctl_of(version)}. Use that version, or copy its runs "
+                f"into a new store: `rigctl import {place} --store NEW.db`"
+            )
         return
     sqlite = connection.dialect.name == "sqlite"
     if (existing and sqlite) or existing & set(metadata.tables):
@@ -166,35 +188,37 @@ def _check_tables(connection: Connection, place: str, create: bool, older: bool)
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID:d}")
 
 
-def _check_version(version: object, place: str, older: bool) -> None:
+def _known_version(version: object, place: str) -> int:
+    """Return the version of a store's tables. Raise `InputError` if it is invalid or newer than this rigctl."""
     if not isinstance(version, int) or version < 1:
         raise InputError(
             f"store {place} has no valid schema version. It is damaged, or another program changed it: "
             "name an older copy with --store"
         )
-    said = f"rigctl (schema {version}; this rigctl has schema {SCHEMA_VERSION})"
     if version > SCHEMA_VERSION:
         raise InputError(
-            f"store {place} was written by a newer {said}. Update rigctl, or name another store with --store"
+            f"store {place} was written by a newer {_rigctl_of(version)}. Update rigctl, or name another store with "
+            "--store"
         )
-    if version < SCHEMA_VERSION and not older:
-        raise InputError(
-            f"store {place} was written by an older {said}. Use that version, or copy its runs into a new store: "
-            f"`rigctl import {place} --store NEW.db`"
-        )
+    return version
+
+
+def _rigctl_of(version: int) -> str:
+    return f"rigctl (schema {version}; this rigctl has schema {SCHEMA_VERSION})"
 
 
 def _why_foreign(connection: Connection) -> str | None:
     """Return why a table is not as rigctl created it (view, trigger, virtual table, computed column), or None."""
-    inspector, ours = inspect(connection), set(metadata.tables)
-    found = [f"{name} is a view" for name in sorted(ours & set(inspector.get_view_names()))]
-    if connection.dialect.name == "sqlite" and not found:
+    inspector, ours, sqlite = inspect(connection), set(metadata.tables), connection.dialect.name == "sqlite"
+    named = str.lower if sqlite else str  # SQLite compares names without case
+    found = [f"{name} is a view" for name in sorted(inspector.get_view_names()) if named(name) in ours]
+    if sqlite and not found:
         for kind, table, sql in connection.exec_driver_sql("SELECT type, tbl_name, sql FROM sqlite_master").all():
             if kind == "trigger":
                 found.append(f"{table} has a trigger")
-            elif table in ours and re.match(r"\s*CREATE\s+VIRTUAL", str(sql), re.IGNORECASE):
+            elif named(table) in ours and re.match(r"\s*CREATE\s+VIRTUAL", str(sql), re.IGNORECASE):
                 found.append(f"{table} is a virtual table")
-        for table in sorted(ours & set(inspector.get_table_names())):
+        for table in sorted(name for name in inspector.get_table_names() if named(name) in ours):
             # Hidden values 2 and 3 mark generated columns (sqlite.org/pragma.html#pragma_table_xinfo).
             if any(column[6] in (2, 3) for column in connection.exec_driver_sql(f"PRAGMA table_xinfo({table})")):
                 found.append(f"{table} has a column that is calculated")

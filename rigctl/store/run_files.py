@@ -5,9 +5,10 @@ Rows are copied table by table. A run with an unreadable row is left out and rep
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any, Final
 
 from sqlalchemy import JSON, Column, Connection, Select, Table, insert, inspect, select
@@ -74,6 +75,7 @@ def take(store: Store, paths: Sequence[Path]) -> Iterator[RunFileOutcome]:
     with open_store("sqlite://") as scratch:
         for path in paths:
             try:
+                _refuse_small_disk(store, path)
                 with _open(path) as file:
                     names = file.run_ids()
                     if not names:
@@ -100,7 +102,20 @@ def _open(path: Path) -> Store:
     if head != _SQLITE:
         other = next((what for sign, what in _OTHERS.items() if head.lstrip().startswith(sign)), None)
         raise InputError(f"{path}: is no file of runs: {other or _MAKES}")
-    return open_store(str(path), create=False, older=True)
+    return open_store(str(path), create=False, foreign=True)
+
+
+def _refuse_small_disk(store: Store, path: Path) -> None:
+    """Raise `InputError` if the disk of a store in a file has less free than twice the file at `path` and its WAL."""
+    with suppress(OSError, ValueError):  # `_open` says why the file cannot be read; a store in memory has no disk
+        log = path.with_name(f"{path.name}-wal")
+        size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+        free = disk_usage(Path(store.place).parent).free
+        if store.engine.dialect.name == "sqlite" and store.place != ":memory:" and free < 2 * size:
+            raise InputError(
+                f"{path}: has {size >> 20} MiB, and the disk of store {store.place} has {free >> 20} MiB free: twice "
+                "the file is needed. Make room, or name a store elsewhere with --store"
+            )
 
 
 def _import(store: Store, file: Store, lacking: Collection[Column[Any]], scratch: Store, run: str) -> RunFileOutcome:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,20 @@ async def test_a_folder_that_another_user_made_is_passed_over(sshd: Start) -> No
         assert str(Path(f"/proc/{agent.hello.pid}/exe").readlink()).startswith("/run/rigctl/agent-")
         assert "/var/lib/rigctl can't be used (it is not ours)" in (agent.note or "")
     await eventually_async(lambda: not server.inside("/run/rigctl").exists(), "a borrowed folder is left as it was")
+
+
+async def test_a_shared_folder_where_others_may_replace_the_agent_is_passed_over(sshd: Start) -> None:
+    server = sshd('SetEnv "XDG_CACHE_HOME=/mnt" "TMPDIR=/mnt/spare"', sudoers=LETS)
+    spare = server.inside("/mnt/spare")
+    spare.mkdir()
+    for mode, parent in ((0o777, "/var/tmp"), (0o1777, "/mnt/spare")):  # without and with the sticky bit
+        spare.chmod(mode)
+        async with connect_node(server.node()) as host, agent_on(host) as agent:
+            running = Path(f"/proc/{agent.hello.pid}/exe").readlink()
+            assert running.parent == Path(f"{parent}/rigctl-47110")
+            assert [path.name for path in spare.iterdir()] == ["rigctl-47110"] * (mode == 0o1777)
+        folder = server.inside(f"{parent}/rigctl-47110")
+        await eventually_async(partial(lambda folder: not folder.exists(), folder))
 
 
 @pytest.mark.parametrize(("rules", "meant"), [(ASKS, "asks for a password"), (KNOWS_NOT, "(asks for a|does not know)")])

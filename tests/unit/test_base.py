@@ -3,6 +3,7 @@ import fcntl
 import json
 import logging
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,43 @@ def test_a_link_is_followed_and_a_pipe_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "real.csv").read_bytes() == b"new"
     write_whole(Path("/dev/null"), b"gone")
     assert Path("/dev/null").is_char_device()
+
+
+def test_a_link_of_another_user_is_not_followed_wherever_it_stands_in_a_chain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "precious").write_text("old")
+    (tmp_path / "others.csv").symlink_to("precious")
+    (tmp_path / "own.csv").symlink_to("others.csv")
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "others.csv", 65534, 65534, follow_symlinks=False)
+    else:
+        monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+    for name in ("others.csv", "own.csv"):
+        with pytest.raises(InputError, match=r"cannot be written: .*csv is a symbolic link of another user"):
+            write_whole(tmp_path / name, b"new")
+    write_whole(tmp_path / "others.csv", b"new", follow=False)
+    assert (tmp_path / "precious").read_text() == "old"
+    assert not (tmp_path / "others.csv").is_symlink()
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_file_comes_into_the_folder_that_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is replaced with a link between the opening and the name of the temporary file."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "page.html").write_text("old")
+    (tmp_path / "open").mkdir()
+
+    def replaced(_: int) -> str:
+        (tmp_path / "open").rename(tmp_path / "moved")
+        (tmp_path / "open").symlink_to("precious")
+        return "01234567"
+
+    monkeypatch.setattr("secrets.token_hex", replaced)
+    write_whole(tmp_path / "open" / "page.html", b"new")
+    found = {path.name: path.read_text() for path in (*tmp_path.glob("precious/*"), *tmp_path.glob("precious/.*"))}
+    assert found == {"page.html": "old"}
+    assert [path.read_text() for path in (tmp_path / "moved").iterdir()] == ["new"]
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import builders
 import pytest
@@ -17,7 +18,7 @@ from sites import weeks
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.records import Acceptance, Night, NightOutcome, RunStatus, Unmet
-from rigctl.store import Store, open_store
+from rigctl.store import Store, open_store, run_files
 from rigctl.store.run_files import pack_runs, take
 from rigctl.store.store import new_run_id, writing
 
@@ -168,13 +169,19 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield made
 
 
-def test_an_import_keeps_what_it_has_stored_and_goes_on(tmp_path: Path, disk: Path) -> None:
+def test_an_import_keeps_what_it_has_stored_and_goes_on(
+    tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open_store(str(tmp_path / "all.db")) as store:
         weeks(store, range(20))
         names = store.run_ids()
         (tmp_path / "f.rigctl").write_bytes(pack_runs(store, names))
     with open_store(str(disk / "store.db")) as store:
+        assert ["twice the file is needed" in each.left_out for each in take(store, [tmp_path / "f.rigctl"])] == [True]
+        assert store.run_ids() == []
         came = []
+        # As if another program filled the disk afterwards.
+        monkeypatch.setattr(run_files, "disk_usage", lambda _: SimpleNamespace(free=2**40))
         with pytest.raises(RigError, match="disk is full"):
             for each in take(store, [tmp_path / "f.rigctl"]):
                 came.append(each.run)

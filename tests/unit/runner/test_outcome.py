@@ -1,6 +1,7 @@
 """From the agents' reports to the record of a repetition."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import builders
@@ -8,10 +9,11 @@ import pytest
 from known import known
 
 from rigctl.measure.orders import channels
+from rigctl.protocol.lines import Captured
 from rigctl.protocol.report import EndpointReport
 from rigctl.records import Cell, Direction, NodeUsage, Pair, Repetition, Series, Side, Status, TcpInfo
 from rigctl.remote.clocks import ClockOffset, Clocks
-from rigctl.runner.outcome import Measurement, combine_status, make_repetition, measurement
+from rigctl.runner.outcome import EndReport, Measurement, combine_status, make_repetition, measurement, write_captures
 from rigctl.runner.schedule import MeasurementOrder
 from rigctl.settings import ITERATIONS, Settings
 
@@ -49,6 +51,18 @@ def test_both_sides_of_a_flow_are_on_the_controllers_clock_and_a_silent_one_is_u
     assert (flow.pair, flow.number) == (Pair("a", "b"), 1)
     (half,) = measured({("a", 1): report()}).flows
     assert (half.sender, half.receiver) == (flow.sender, None)
+
+
+def test_a_capture_replaces_a_link(tmp_path: Path) -> None:
+    """The name of a capture can be guessed, and the folder of the report may be open to others."""
+    precious, link = tmp_path / "precious", tmp_path / "run-a-to-b-at-a.pcap"
+    precious.write_bytes(b"precious")
+    link.symlink_to(precious)
+    captured = replace(report(), capture=Captured(id=1, frames=1, lost=0, bytes=4, cut=True), pcap=b"pcap")
+    (channel,) = channels([CELL], lambda: "0" * 32)
+    (capture,) = write_captures([EndReport("a", channel, 5000, captured)], f"{tmp_path}/run")
+    assert capture.file == link.name
+    assert (link.is_symlink(), link.read_bytes(), precious.read_bytes()) == (False, b"pcap", b"precious")
 
 
 def test_what_is_counted_is_cut_to_the_common_window() -> None:

@@ -37,22 +37,23 @@ from rigctl.limits.rules import Evidence
 from rigctl.model.repeating import trial_of, value_of
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, RunInfo, Stream, by_stream
-from rigctl.results.condensed import Condensed, FigureValues, RepetitionKey, RunCounters, StreamNotes
+from rigctl.results.condensed import CondensedRun, Details, FiguresOfRepetition, FigureValues, StreamNotes
 from rigctl.results.counters import Balance, Balances, key_of_first_class, port_octets, trunk_total
 from rigctl.results.gaps import gaps_of_repetition
 from rigctl.settings import MAX_RATE, RATE
 
 
-def condense(info: RunInfo, repetitions: Iterable[Repetition]) -> tuple[dict[RepetitionKey, Condensed], RunCounters]:
-    """Return what is kept of each repetition, by its key, and of the counters of the run.
-
-    Raise `InputError` if records are inconsistent.
-    """
-    kept = tuple(repetitions)
-    _check(info, kept)
-    balances = Balances(info, kept)
-    derived = derive(info, kept, balances)
-    return {one.repetition.key: one.condensed() for one in derived}, balances.condensed()
+def condense(info: RunInfo, repetitions: Iterable[Repetition]) -> CondensedRun:
+    """Return what is kept of a run; details are computed on first use. Raise `InputError` for inconsistent records."""
+    measured = tuple(repetitions)
+    _check(info, measured)
+    balances = Balances(info, measured)
+    derived = {one.repetition.key: one for one in derive(info, measured, balances)}
+    return CondensedRun(
+        {key: one.figures for key, one in derived.items()},
+        lambda: {key: one.details for key, one in derived.items()},
+        balances.condensed,
+    )
 
 
 def derive(info: RunInfo, repetitions: Sequence[Repetition], balances: Balances) -> list["Derivation"]:
@@ -205,14 +206,19 @@ class Derivation:
             stream: StreamDerivation(self, stream, own, whole=len(own) == self.cell.parallel) for stream, own in flows
         }
 
-    def condensed(self) -> Condensed:
-        """Return what is kept of this repetition."""
+    @property
+    def figures(self) -> FiguresOfRepetition:
+        """Return the figures that are kept of each stream and, under the key None, of the whole test."""
+        of_streams = {stream: self._figures_of(one) for stream, one in self.streams.items()}
+        figures: dict[Stream | None, FigureValues] = {stream: own for stream, own in of_streams.items()}  # noqa: C416
+        figures[None] = self._figures_of_test(list(of_streams.values()))
+        return figures
+
+    @property
+    def details(self) -> Details:
+        """Return what is kept besides the figures."""
         streams = self.streams
-        figures: dict[Stream | None, FigureValues] = {}
-        figures |= {stream: self._figures_of(one) for stream, one in streams.items()}
-        figures[None] = self._figures_of_test(list(figures.values()))
-        return Condensed(
-            figures=figures,
+        return Details(
             evidence={stream: one.evidence for stream, one in streams.items() if len(one.flows) == self.cell.parallel},
             notes={stream: one.notes for stream, one in streams.items()},
             gaps=gaps_of_repetition(self.cell, self.repetition),
@@ -228,7 +234,7 @@ class Derivation:
             found |= {figure.name: over_flows(figure, flows) for figure in own if figure.name not in found}
         return found
 
-    def _figures_of_test(self, of_streams: Sequence[FigureValues]) -> dict[str, Any]:
+    def _figures_of_test(self, of_streams: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the figures of the whole test; `of_streams` has those of each stream."""
         repetition, streams = self.repetition, self.cell.streams
         flows = [flow for own in self._flows.values() for flow in own]

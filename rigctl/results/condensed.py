@@ -4,9 +4,10 @@ Limits, sentences, means over repetitions and verdicts are not kept: they are co
 new rules.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from rigctl.limits.rules import Evidence
 from rigctl.model.counters.balance import Reconciliation
@@ -17,8 +18,16 @@ from rigctl.records import Stream
 
 RepetitionKey: TypeAlias = tuple[int, int, int]
 """Test number, repetition and attempt: `RepetitionHead.key`."""
-FigureValues: TypeAlias = Mapping[str, Any]
-"""Values of figures by their name; None if unknown."""
+
+
+class FigureValues(Protocol):
+    """Values of figures by their name; None if unknown."""
+
+    def get(self, name: str) -> Any: ...  # noqa: ANN401 — figures have values of any type
+
+
+FiguresOfRepetition: TypeAlias = Mapping[Stream | None, FigureValues]
+"""Figures of each stream; the key None has those of the whole test."""
 
 
 class Gap(NamedTuple):
@@ -39,10 +48,9 @@ class StreamNotes:
 
 
 @dataclass(frozen=True, slots=True)
-class Condensed:
-    """The results of one repetition, computed once from all its records. The key None stands for the whole test."""
+class Details:
+    """What is kept of a repetition besides its figures."""
 
-    figures: Mapping[Stream | None, FigureValues]
     evidence: Mapping[Stream, Evidence] = field(default_factory=dict)  # without streams that lack a flow report
     notes: Mapping[Stream, StreamNotes] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
@@ -83,3 +91,23 @@ class RunCounters:
     each: tuple[CounterTotals, ...] = ()
     whole: tuple[PointTotals, ...] = ()
     ports_read: bool = False  # True if a switch port was read
+
+
+class CondensedRun:
+    """What is kept of a run. `figures` has those of each repetition; the rest is read when it is first asked for."""
+
+    def __init__(
+        self,
+        figures: Mapping[RepetitionKey, FiguresOfRepetition],
+        details: Callable[[], Mapping[RepetitionKey, Details]],
+        counters: Callable[[], RunCounters],
+    ) -> None:
+        self.figures, self._details, self._counters = figures, details, counters
+
+    @cached_property
+    def details(self) -> Mapping[RepetitionKey, Details]:
+        return self._details()
+
+    @cached_property
+    def counters(self) -> RunCounters:
+        return self._counters()

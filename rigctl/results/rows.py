@@ -13,7 +13,7 @@ from rigctl.limits.evidence import limit_of_test
 from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, RunInfo, Stream
 from rigctl.results.condense import Derivation, requested_mbps
-from rigctl.results.condensed import Condensed, StreamNotes
+from rigctl.results.condensed import CondensedRun, StreamNotes
 from rigctl.settings import SETTINGS
 
 ExportRow: TypeAlias = Mapping[str, Any]
@@ -43,17 +43,18 @@ class RepetitionResults:
     """The results of one repetition. `rows` has a row for each stream; the key None has the row of the whole test."""
 
     def __init__(
-        self, info: RunInfo, cell: Cell, repetition: RepetitionHead, kept: Condensed, *, counted: bool
+        self, info: RunInfo, cell: Cell, repetition: RepetitionHead, kept: CondensedRun, *, counted: bool
     ) -> None:
-        self.info, self.cell, self.repetition, self.kept, self.counted = info, cell, repetition, kept, counted
+        self.info, self.cell, self.repetition, self.counted = info, cell, repetition, counted
+        self._figures, self._kept = kept.figures[repetition.key], kept
 
     @property
     def evidence(self) -> Mapping[Stream, Evidence]:
         """Return the evidence on what limits each stream; streams that lack a flow report are left out."""
-        return self.kept.evidence
+        return self._kept.details[self.repetition.key].evidence
 
     def notes_of(self, stream: Stream) -> StreamNotes:
-        return self.kept.notes.get(stream, StreamNotes())
+        return self._kept.details[self.repetition.key].notes.get(stream, StreamNotes())
 
     @cached_property
     def verdicts(self) -> Mapping[Stream | None, Diagnosis]:
@@ -61,7 +62,7 @@ class RepetitionResults:
         verdicts: dict[Stream | None, Diagnosis] = {}
         verdicts |= {stream: diagnose(self.evidence.get(stream, Evidence())) for stream in self.cell.streams}
         known = [(seen, verdicts[stream]) for stream, seen in self.evidence.items()]
-        verdicts[None] = limit_of_test(known, self.kept.figures[None].get(EFFICIENCY.name))
+        verdicts[None] = limit_of_test(known, self._figures[None].get(EFFICIENCY.name))
         return verdicts
 
     @cached_property
@@ -80,7 +81,7 @@ class RepetitionResults:
             return self.verdicts[stream].limit
         if name == LIMIT_DETAIL.name:
             return self.verdicts[stream].detail
-        return self.kept.figures[stream].get(name)
+        return self._figures[stream].get(name)
 
     def flow_rows(self, repetition: Repetition) -> Iterator[ExportRow]:
         """Yield a row for each flow; `repetition` is this one with its flows. The limit of a flow is that of its pair.

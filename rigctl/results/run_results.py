@@ -1,6 +1,6 @@
 """The results of a run on reading: each repetition with its rows, and its whole records for those who need them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
@@ -8,7 +8,7 @@ from typing import Protocol
 from rigctl.model.repeating import Trial, keep_deciding_trials
 from rigctl.records import Repetition, RepetitionHead, RunInfo, RunPlan, Status
 from rigctl.results.condense import condense
-from rigctl.results.condensed import Condensed, Gap, RepetitionKey, RunCounters
+from rigctl.results.condensed import CondensedRun, Gap, RepetitionKey, RunCounters
 from rigctl.results.rows import ExportRow, RepetitionResults
 
 
@@ -28,16 +28,15 @@ class RunResults:
         self,
         info: RunInfo,
         repetitions: Iterable[RepetitionHead],
-        kept: Mapping[RepetitionKey, Condensed],
-        counters: RunCounters,
+        kept: CondensedRun,
         reader: RepetitionReader,
     ) -> None:
         self.info, self.repetitions = info, tuple(repetitions)
-        self._kept, self._counters, self._reader = kept, counters, reader
+        self.kept, self._reader = kept, reader
 
     def of(self, plan: RunPlan, repetitions: Iterable[RepetitionHead]) -> "RunResults":
         """Return the results of some repetitions, for a report on some tests of the plan."""
-        return RunResults(replace(self.info, plan=plan), repetitions, self._kept, self._counters, self._reader)
+        return RunResults(replace(self.info, plan=plan), repetitions, self.kept, self._reader)
 
     @cached_property
     def each(self) -> tuple[RepetitionResults, ...]:
@@ -45,7 +44,7 @@ class RunResults:
         cells = {cell.number: cell for cell in self.info.plan.cells}
         counted = self._keys_that_count
         return tuple(
-            RepetitionResults(self.info, cells[one.cell], one, self._kept[one.key], counted=one.key in counted)
+            RepetitionResults(self.info, cells[one.cell], one, self.kept, counted=one.key in counted)
             for one in self.repetitions
         )
 
@@ -68,8 +67,8 @@ class RunResults:
     @cached_property
     def counters(self) -> RunCounters:
         """Return what was counted in these repetitions, and over the whole run."""
-        keys = {one.key for one in self.repetitions}
-        return replace(self._counters, each=tuple(one for one in self._counters.each if one.key in keys))
+        keys, every = {one.key for one in self.repetitions}, self.kept.counters
+        return replace(every, each=tuple(one for one in every.each if one.key in keys))
 
     def whole(self, repetitions: Iterable[RepetitionHead], *, samples: bool = False) -> Sequence[Repetition]:
         """Return repetitions with their flows, readings and probes, and with samples over time if asked for."""
@@ -77,16 +76,16 @@ class RunResults:
 
     def trial(self, repetition: RepetitionHead) -> Trial:
         """Return a repetition as a trial of a search for the highest rate."""
-        known = self._kept[repetition.key].trial
+        known = self.kept.details[repetition.key].trial
         return Trial(repetition.repetition, repetition.rate_bps, None, None, None) if known is None else known
 
     def value(self, repetition: RepetitionHead) -> float | None:
         """Return the elapsed time in s (messages) or the goodput in bit/s (streams); None if invalid or unknown."""
-        return self._kept[repetition.key].value
+        return self.kept.details[repetition.key].value
 
     def gaps(self, repetition: RepetitionHead) -> tuple[Gap, ...]:
         """Return the times in which a stream of a repetition received nothing."""
-        return self._kept[repetition.key].gaps
+        return self.kept.details[repetition.key].gaps
 
     @cached_property
     def _keys_that_count(self) -> frozenset[RepetitionKey]:
@@ -111,4 +110,4 @@ def condensed_in_memory(info: RunInfo, repetitions: Iterable[Repetition]) -> Run
     def read(keys: Iterable[RepetitionKey], *, samples: bool) -> Sequence[Repetition]:  # noqa: ARG001 — all are here
         return [by_key[key] for key in keys]
 
-    return RunResults(info, every, *condense(info, every), read)
+    return RunResults(info, every, condense(info, every), read)

@@ -24,6 +24,7 @@ from rigctl.records import (
     PortSeries,
     Probes,
     Repetition,
+    RepetitionHead,
     RunInfo,
     RunPlan,
     Series,
@@ -140,8 +141,8 @@ _APART: Final = ("series", "bins")
 """Fields of a flow's sender or receiver that are stored in columns of their own."""
 _PLAIN_FIELDS: Final = tuple(
     field.name
-    for field in fields(Repetition)
-    if field.name not in ("status", "flows", "nodes", "counters", "counters_missing", "captures", "probes")
+    for field in fields(RepetitionHead)
+    if field.name not in ("status", "nodes", "counters_missing", "captures")
 )
 
 
@@ -267,13 +268,23 @@ def counters_from(row: StoreRow) -> PortSeries:
     return PortSeries(row["switch"], row["port"], row["source"], columns)
 
 
+def head_from(row: StoreRow) -> RepetitionHead:
+    head = _record(RepetitionHead, _with_lists(row))
+    check_repetition(head)
+    return head
+
+
 def repetition_from(
     row: StoreRow, flows: tuple[Flow, ...], counters: tuple[PortSeries, ...], probes: tuple[Probes, ...]
 ) -> Repetition:
-    made: StoreRow = {name: json_of(row[name] or "[]") for name in ("nodes", "counters_missing", "captures")}
-    repetition = _record(Repetition, row | made | {"flows": flows, "counters": counters, "probes": probes})
+    made = _with_lists(row) | {"flows": flows, "counters": counters, "probes": probes}
+    repetition = _record(Repetition, made)
     check_repetition(repetition)
     return repetition
+
+
+def _with_lists(row: StoreRow) -> StoreRow:
+    return row | {name: json_of(row[name] or "[]") for name in ("nodes", "counters_missing", "captures")}
 
 
 def refusal(repetition: Repetition) -> str | None:

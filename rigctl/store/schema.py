@@ -155,7 +155,7 @@ night_figures: Final = Table(
     "night_figures",
     metadata,
     Column("run", ForeignKey("runs.run", ondelete="CASCADE"), primary_key=True),
-    # Version of the rules by which `figures` was computed (analysis.nights.history).
+    # Written and read by earlier rigctl of this schema only; `store.kept_results` took its place.
     Column("rules", Integer, nullable=False),
     Column("figures", Text, nullable=False),
 )

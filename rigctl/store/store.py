@@ -18,11 +18,11 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
-    case,
     cast,
     delete,
     func,
     insert,
+    null,
     or_,
     select,
     true,
@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 
 from rigctl.base.errors import InputError, join_names
-from rigctl.records import Acceptance, Facts, Night, Repetition, RunInfo, RunPlan, RunStatus, Status
+from rigctl.records import Acceptance, Facts, Night, Repetition, RepetitionHead, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.bounds import harmless_row
 from rigctl.store.errors import explain_errors, make_record
 from rigctl.store.rows import (
@@ -41,6 +41,7 @@ from rigctl.store.rows import (
     facts_from,
     flow_from,
     flow_row,
+    head_from,
     info_from,
     night_from,
     plan_json,
@@ -49,7 +50,7 @@ from rigctl.store.rows import (
     repetition_from,
     repetition_row,
 )
-from rigctl.store.schema import accepted, counters, flows, night_figures, nights, probes, repetitions, runs, tags
+from rigctl.store.schema import accepted, counters, flows, nights, probes, repetitions, runs, tags
 from rigctl.store.schema import facts as facts_table
 
 _T = TypeVar("_T")
@@ -89,7 +90,7 @@ def _put_tags(connection: Connection, run: str, values: Mapping[str, str]) -> No
 
 
 class History:
-    """Tags, accepted levels, nights and figures. A failed write raises `RigError`, a failed read `InputError`."""
+    """Tags, accepted levels and nights. A failed write raises `RigError`, a failed read `InputError`."""
 
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine
@@ -128,17 +129,6 @@ class History:
         if rig is not None:
             query = query.where(nights.c.rig == rig)
         return self._readable("night", query, night_from)
-
-    def put_figures(self, run: str, rules: int, figures: str) -> None:
-        """Store the figures of a run for `regress`, as JSON. `rules` is the version of the rules that computed them."""
-        self._replace_row(night_figures, {"run": run, "rules": rules, "figures": figures})
-
-    def figures(self, names: Sequence[str], rules: int) -> dict[str, str]:
-        """Return the figures of the runs `names` as JSON, by run, without figures of another version of the rules."""
-        own = night_figures.c
-        query = select(own.run, own.figures).where(own.run.in_(names), own.rules == rules)
-        with explain_errors(self._place), self._engine.connect() as connection:
-            return {row.run: row.figures for row in connection.execute(query)}
 
     def _replace_row(self, table: Table, row: dict[str, Any]) -> None:
         same = [column == row[column.name] for column in table.primary_key]
@@ -212,7 +202,6 @@ class Store:
         values = {"status": str(RunStatus.RUNNING), "ended_at": None, "controller": controller}
         with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             connection.execute(update(runs).where(runs.c.run == run).values(**values))
-            connection.execute(delete(night_figures).where(night_figures.c.run == run))
 
     def set_facts(self, run: str, facts: Mapping[str, Facts], versions: Mapping[str, str]) -> None:
         with explain_errors(self.place, writing=True), writing(self.engine) as connection:
@@ -257,8 +246,6 @@ class Store:
         with explain_errors(self.place, writing=True), writing(self.engine) as connection:
             values = {"status": str(status), "ended_at": ended_at, "controller": None}
             connection.execute(update(runs).where(runs.c.run == run).values(**values))
-            # Figures that a reader stored before this run was resumed are out of date.
-            connection.execute(delete(night_figures).where(night_figures.c.run == run))
 
     def remove(self, run: str) -> None:
         """Remove `run` with its facts and measurements."""
@@ -358,23 +345,28 @@ class Store:
     def _no_runs(self) -> InputError:
         return InputError(f"store {self.place} has no runs yet. Start one with `rigctl run`")
 
-    def repetitions(self, run: str, series: bool | Collection[int] = True) -> list[Repetition]:
+    def heads(self, run: str) -> list[RepetitionHead]:
+        """Return the stored repetitions of `run` without flows, readings and probes, in the order of `repetitions`."""
+        with explain_errors(self.place), self.engine.connect() as connection:
+            return self._numbered(connection, _select_repetitions(run, None), "repetition", run, head_from)
+
+    def repetitions(self, run: str, cells: Collection[int] | None = None, *, samples: bool = True) -> list[Repetition]:
         """Return the stored repetitions of `run`, in the order in which a run measures them.
 
-        If `series` is a collection of cell numbers, only these cells' interval series are read; the others are empty.
+        With `cells`, return only those of the tests with these numbers. Without `samples`, the samples of flows over
+        time, which are most of a store, are not read, and are empty.
         """
-        order = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.id)
-        query = select(repetitions).where(repetitions.c.run == run).order_by(*order)
         with explain_errors(self.place), self.engine.connect() as connection, connection.begin():
-            flows_by = self._by_repetition(connection, _select_flows(run, series), "flow", run, flow_from)
-            counters_by = self._by_repetition(connection, _select_of(run, counters), "port series", run, counters_from)
-            probes_by = self._by_repetition(connection, _select_of(run, probes), "probes", run, probes_from)
+            flows_by = self._by_repetition(connection, _select_flows(run, cells, samples), "flow", run, flow_from)
+            own = _select_of(run, cells, counters)
+            counters_by = self._by_repetition(connection, own, "port series", run, counters_from)
+            probes_by = self._by_repetition(connection, _select_of(run, cells, probes), "probes", run, probes_from)
 
             def with_parts(row: StoreRow) -> Repetition:
                 key = row["id"]
                 return repetition_from(row, tuple(flows_by[key]), tuple(counters_by[key]), tuple(probes_by[key]))
 
-            return self._numbered(connection, query, "repetition", run, with_parts)
+            return self._numbered(connection, _select_repetitions(run, cells), "repetition", run, with_parts)
 
     def statuses(self, run: str) -> dict[tuple[int, int, int], Status]:
         """Return the status of each repetition of `run` by cell, repetition and attempt.
@@ -431,20 +423,24 @@ class Store:
         return [make_record(self.place, f"{what} {number} of run {run}", row, make) for number, row in rows]
 
 
-def _select_flows(run: str, series: bool | Collection[int]) -> Select[Any]:
-    """Return the query for the flows of `run`. Only wanted series are read, because series are most of a store."""
-    packed = (flows.c.sender_series, flows.c.receiver_series)
-    if series is True:
-        columns: list[Any] = list(packed)
-    else:
-        wanted = repetitions.c.cell.in_(sorted(series or ()))
-        columns = [case((wanted, column), else_=None).label(column.name) for column in packed]
-    return _select_of(run, flows, *(column for column in flows.c if column not in packed), *columns)
+def _select_repetitions(run: str, cells: Collection[int] | None) -> Select[Any]:
+    order = (repetitions.c.cell, repetitions.c.repetition, repetitions.c.attempt, repetitions.c.id)
+    return _of_cells(select(repetitions).where(repetitions.c.run == run), cells).order_by(*order)
 
 
-def _select_of(run: str, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
+def _select_flows(run: str, cells: Collection[int] | None, samples: bool) -> Select[Any]:
+    packed = (flows.c.sender_series, flows.c.receiver_series, flows.c.receiver_bins)
+    others: list[ColumnElement[Any]] = [column for column in flows.c if column not in packed]
+    return _select_of(run, cells, flows, *others, *(packed if samples else (null().label(one.name) for one in packed)))
+
+
+def _select_of(run: str, cells: Collection[int] | None, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
     query = select(*(columns or table.c)).join_from(table, repetitions).where(repetitions.c.run == run)
-    return query.order_by(table.c.repetition_id, table.c.position)
+    return _of_cells(query, cells).order_by(table.c.repetition_id, table.c.position)
+
+
+def _of_cells(query: Select[Any], cells: Collection[int] | None) -> Select[Any]:
+    return query if cells is None else query.where(repetitions.c.cell.in_(cells))
 
 
 def _status_from(row: StoreRow) -> tuple[tuple[int, int, int], Status]:

@@ -1,35 +1,30 @@
 """Build time series of figures over nightly runs of a scenario: per test, per pair, per node as sender or receiver.
 
 A night's value of a figure is the median over the repetitions of the run. A run that confirms a night is not a night
-of its own: its medians become the second values of that night. The store caches the figures of each run.
+of its own: its medians become the second values of that night.
 """
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 from statistics import median
-from typing import Annotated, Final, TypeAlias
-
-from pydantic import Field, TypeAdapter, ValidationError
+from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.comparison import FigureSubject, figure_keys, figures, keys_of_tests
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.mesh import LEAST, Role
-from rigctl.base.errors import InputError, RigError
+from rigctl.base.errors import InputError
 from rigctl.model.statistics.changes import NightPoint, Step
 from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus
 from rigctl.results.read import read_results
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
 
-FIGURE_RULES: Final = 1  # version of the computation of a night's figures; a new number makes stored figures invalid
 _MOST_NIGHTS: Final = 400  # in a series: a year and a month
 NightValues: TypeAlias = Mapping[FigureSubject, float | None]
 """Maps each figure of a run to its median over repetitions; None if unknown."""
-_STORED: Final = TypeAdapter(list[Annotated[float, Field(strict=True, allow_inf_nan=False)] | None])
 _log = logging.getLogger(__name__)
 
 
@@ -78,55 +73,27 @@ def nights_of(store: Store, run: RunInfo, infos: Iterable[RunInfo], damaged: dic
 
 
 def load_figures(store: Store, infos: Iterable[RunInfo], damaged: dict[str, str]) -> dict[str, NightValues]:
-    """Return the figures of runs by run id. Figures that are not stored are computed and stored.
-
-    Add a message to `damaged` for each run without stored figures whose measurements cannot be read.
-    """
-    infos = list(infos)
-    stored = store.history.figures([info.run for info in infos], FIGURE_RULES)
+    """Return the figures of runs by run id. Add a message to `damaged` for each run that cannot be read."""
     keys: dict[int, list[FigureSubject]] = {}  # figure keys by id() of the plan, which many nights share
     values: dict[str, NightValues] = {}
     for info in infos:
         if id(info.plan) not in keys:
-            keys[id(info.plan)] = _keys(info)
-        own = _values_of(stored.get(info.run), keys[id(info.plan)])
+            keys[id(info.plan)] = keys_of_night(info)
         try:
-            if own is None:
-                own = keep_figures(store, RunView(read_results(store, info)))
-            values[info.run] = own
+            values[info.run] = night_values(RunView(read_results(store, info)), keys[id(info.plan)])
         except (InputError, *UNREADABLE) as error:
             damaged[info.run] = of_run(store.place, info.run, error)
     return values
 
 
-def _values_of(stored: str | None, keys: Sequence[FigureSubject]) -> NightValues | None:
-    """Return the stored figures by key; None if they are missing or damaged."""
-    try:
-        values = _STORED.validate_json(stored or "null")
-    except ValidationError:
-        return None
-    return dict(zip(keys, values, strict=True)) if len(values) == len(keys) else None
-
-
-def night_values(view: RunView) -> NightValues:
-    """Return the median of each figure of a run over its repetitions, computed from the measurements."""
+def night_values(view: RunView, keys: Sequence[FigureSubject]) -> NightValues:
+    """Return the median of each figure in `keys` over the repetitions of a run."""
     values = {figure.key: figure.values for figure in figures(view.results)}
-    return {key: median(values[key]) if values[key] else None for key in _keys(view.info)}
+    return {key: median(values[key]) if values[key] else None for key in keys}
 
 
-def keep_figures(store: Store, view: RunView) -> NightValues:
-    """Compute and return the figures of a run; store them if the run has ended."""
-    info, values = view.info, night_values(view)
-    if info.status is not RunStatus.RUNNING:
-        try:
-            store.history.put_figures(info.run, FIGURE_RULES, json.dumps(list(values.values())))
-        except RigError as error:  # a full or read-only disk is no problem: figures can be computed again
-            _log.info("the figures of run %s are not stored: %s", info.run, error)
-    return values
-
-
-def _keys(info: RunInfo) -> list[FigureSubject]:
-    """Return the keys of the figures that the store keeps: of tests, and of streams if a test has several."""
+def keys_of_night(info: RunInfo) -> list[FigureSubject]:
+    """Return the keys of the figures of a night: of tests, and of streams if a test has several."""
     return [key for cell, key in figure_keys(info.plan.cells) if key.stream is None or len(cell.streams) > 1]
 
 

@@ -83,7 +83,6 @@ def _measure(
     quiet: bool,
 ) -> tuple[RunInfo, "Document", bool, "Outcome"]:
     """Measure the scenario. Return the run, its report, whether the variant of --against is worse, and the outcome."""
-    from rigctl.analysis.nights.history import keep_figures
     from rigctl.cli.stored_runs import read_view
     from rigctl.runner.resume import check_resumable
     from rigctl.runner.run import measure_run, versions_of_run
@@ -121,7 +120,6 @@ def _measure(
 
         view = read_view(opened, outcome.run)
         info = view.info
-        keep_figures(opened, view)
         report, worse = report_of(view, options.bound / 100)
         with suppress(RigError):  # on a full disk; the run is complete without this tag
             opened.history.tag(info.run, {ANSWER: report.findings[0].brief or report.answer})

@@ -33,9 +33,9 @@ void sample_info(int fd, struct tcp_totals *totals)
     totals->timestamps = info.TimestampsEnabled != 0;
     if (version == 0)
         return;
+    /* SndLimTimeSnd is the time in which the sender limited itself, by a full buffer or because the program sent nothing. So the time with
+     * a full buffer, and the time with data to send, are unknown. */
     totals->rwnd_limited_us = (int64_t)info.SndLimTimeRwin * 1000;
-    totals->sndbuf_limited_us = (int64_t)info.SndLimTimeSnd * 1000;
-    totals->busy_us = totals->rwnd_limited_us + totals->sndbuf_limited_us + (int64_t)info.SndLimTimeCwnd * 1000;
 }
 
 void sample_node(struct cpu_times *times)

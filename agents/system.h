@@ -12,9 +12,11 @@
 #endif
 
 #if defined(__linux__)
+#define SYSTEM_DOUBLES_BUFFERS true /* getsockopt(2) reports twice the buffer size that was set (socket(7)) */
 #define SYSTEM_DISCARDS true
 #define SYSTEM_PACES true
 #else
+#define SYSTEM_DOUBLES_BUFFERS false
 #define SYSTEM_DISCARDS false /* recv(2) cannot discard bytes without copying them */
 #define SYSTEM_PACES false    /* SO_MAX_PACING_RATE works only with network cards that pace */
 #endif

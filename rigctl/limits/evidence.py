@@ -138,7 +138,9 @@ def _windows(
         cwnds = samples(side, "cwnd", window)
         in_flight = bps * median(rtts) / 8e6 if bps and rtts else None
         cwnd = median(cwnds) * side.tcp.mss if cwnds and side.tcp.mss else None
-        shares.append([in_flight / room if in_flight and room else None for room in (most, side.sndbuf_bytes, cwnd)])
+        # The rule on send buffers is for Linux, which charges its bookkeeping to the buffer and reports twice its size.
+        sndbuf = side.sndbuf_bytes if side.buffers_doubled else None
+        shares.append([in_flight / room if in_flight and room else None for room in (most, sndbuf, cwnd)])
     of_window, of_sndbuf, of_cwnd = (mean_of_all(column) for column in zip(*shares, strict=True))
     return Found(
         window_bytes=mean_of_all(advertised),

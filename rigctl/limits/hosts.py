@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from rigctl.base.values import least, least_of_all, mean, most
 from rigctl.limits.rules import Diagnosis
-from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream
+from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream, host_system
 from rigctl.settings import BUSY_POLL, WINDOW
 
 _BUSY_PCT: Final = 95.0  # processors that are busy for at least this share of the time are the limit
@@ -138,6 +138,26 @@ UNSCALED_BYTES: Final = 65535
 """Largest window without scaling (RFC 9293). Scaling (RFC 7323) works only if both ends have it on."""
 
 
+class BufferBound(NamedTuple):
+    """The sysctls that bound a socket buffer: one whose size the kernel adapts, and one of a requested size."""
+
+    autotuned: str
+    requested: str
+
+
+BUFFER_BOUNDS: Final[Mapping[str, Mapping[str, BufferBound]]] = {
+    "Linux": {  # tcp(7), socket(7)
+        "receive": BufferBound("net.ipv4.tcp_rmem", "net.core.rmem_max"),
+        "send": BufferBound("net.ipv4.tcp_wmem", "net.core.wmem_max"),
+    },
+    "FreeBSD": {  # tcp(4), setsockopt(2)
+        "receive": BufferBound("net.inet.tcp.recvbuf_max", "kern.ipc.maxsockbuf"),
+        "send": BufferBound("net.inet.tcp.sendbuf_max", "kern.ipc.maxsockbuf"),
+    },
+}
+"""Maps an operating system to the bounds of its receive and send buffers. Windows has no sysctls."""
+
+
 @dataclass(frozen=True, slots=True)
 class WindowCause:
     """The end whose buffer limits the window, and the sysctl (with its value) that limits the buffer, if any."""
@@ -172,29 +192,38 @@ def window_cause(
     """Return which buffer and which sysctl limit the window, for a stream whose `verdict` is the limit `window`."""
     if (unscaled := node_without_scaling(info, cell, stream)) is not None and verdict.cause != "send":
         largest = most(flow.sender.tcp.advertised_window_bytes for flow in flows if flow.sender is not None)
-        granted = least(flow.receiver.rcvbuf_bytes for flow in flows if flow.receiver is not None)
-        if largest is not None and largest <= UNSCALED_BYTES <= (granted or 0) // 2:
+        receivers = [flow.receiver for flow in flows if flow.receiver is not None]
+        granted = least(side.rcvbuf_bytes for side in receivers)
+        window = least(side[WINDOW] for side in receivers)
+        if largest is not None and largest <= UNSCALED_BYTES <= (window or 0):
             return WindowCause("receive", unscaled, granted, WINDOW_SCALING, "0")
     sends = verdict.cause == "send" or (sndbuf_share or 0.0) > 0.5
     side, node = ("send", stream.sender) if sends else ("receive", stream.receiver)
-    ends = [flow.sender if sends else flow.receiver for flow in flows]
-    granted = least((end.sndbuf_bytes if sends else end.rcvbuf_bytes) for end in ends if end is not None)
-    asked, letter = cell[WINDOW], "w" if sends else "r"
-    name = f"net.ipv4.tcp_{letter}mem" if asked is None else f"net.core.{letter}mem_max"
+    ends = [end for flow in flows if (end := flow.sender if sends else flow.receiver) is not None]
+    granted = least((end.sndbuf_bytes if sends else end.rcvbuf_bytes) for end in ends)
+    asked, bounds = cell[WINDOW], BUFFER_BOUNDS.get(host_system(info.facts.get(node, {})) or "Linux", {})
+    if granted is None or side not in bounds:
+        return WindowCause(side, node, granted)
+    name = bounds[side].autotuned if asked is None else bounds[side].requested
     value = sysctl_value(info, cell, node, name)
     if asked is None:
-        words = (value or "").split()
-        bounds = granted is not None and len(words) == 3 and words[2].isdigit() and granted >= 0.95 * int(words[2])
+        words = (value or "").split()  # Linux has the largest size as the third number
+        is_bound = len(words) in (1, 3) and words[-1].isdigit() and granted >= 0.95 * int(words[-1])
     else:
-        bounds = granted is not None and granted < 2 * asked  # Linux doubles the size that it grants (socket(7))
-    return WindowCause(side, node, granted, *((name, value) if bounds else ()))
+        window = least(end[WINDOW] for end in ends)
+        is_bound = window is not None and window < asked
+    return WindowCause(side, node, granted, *((name, value) if is_bound else ()))
 
 
 def sysctl_value(info: RunInfo, cell: Cell, node: str, name: str) -> str | None:
-    """Return the value of a sysctl in a test: as its condition sets it, or else as the node had it; None if unknown."""
-    for condition in info.plan.conditions:
+    """Return the value of a sysctl in a test: as its condition sets it, or else as the node had it; None if unknown.
+
+    FreeBSD and Windows lack the sysctls that rigctl asks for by Linux's names, so a condition cannot set them there.
+    """
+    own = info.facts.get(node, {})
+    for condition in info.plan.conditions if host_system(own) in (None, "Linux") else ():
         for setting in condition.settings:
             if condition.name == cell.condition and setting.kind == "sysctl" and setting.name == name:
                 return setting.value
-    found = (info.facts.get(node, {}).get("sysctls") or {}).get(name)
+    found = (own.get("sysctls") or {}).get(name)
     return None if found is None else " ".join(str(found).split())

@@ -108,7 +108,9 @@ def test_what_windows_has_not_is_refused_by_its_name(pair: Pair, order: str, err
 def test_a_window_is_set_where_it_is_asked_for_and_nowhere_else(pair: Pair) -> None:
     asked = {}
     for extra in ("", "window=70000"):
-        asked[extra] = measured(pair["windows"], pair["linux"], extra)[0].totals[0]["rcvbuf"]
+        got, sent = measured(pair["windows"], pair["linux"], extra)
+        asked[extra] = got.totals[0]["rcvbuf"]
+        assert (got.totals[0]["buffers_doubled"], sent.totals[0]["buffers_doubled"]) == (False, True)
         close(*pair.values())
     assert asked == {"": None, "window=70000": 70_000}
 

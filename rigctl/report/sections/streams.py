@@ -14,11 +14,20 @@ from rigctl.findings import RUN, Finding, Sentence, connections, loss, mtu, test
 from rigctl.findings.goodput import excess_findings, goodput_findings
 from rigctl.findings.limits import bottleneck_findings, bottleneck_text
 from rigctl.findings.repetitions import findings_on_exclusions
-from rigctl.findings.text import FEW_SHARE, MOST_LISTED, UNKNOWN, join_list, numbers_text, plural, segments_text
-from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
+from rigctl.findings.text import (
+    FEW_SHARE,
+    MOST_LISTED,
+    UNKNOWN,
+    join_list,
+    numbers_text,
+    plural,
+    segments_text,
+    some,
+)
+from rigctl.limits.hosts import BUFFER_BOUNDS, UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.model.frames import IP_HEADER, TCP_HEADER
 from rigctl.model.latency import has_grown
-from rigctl.records import RunInfo
+from rigctl.records import RunInfo, host_system
 from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import ColumnOf, significant, to_digits, words
@@ -270,16 +279,36 @@ def window_finding(info: RunInfo, cell: CellSummary) -> Finding | None:
     words = {"asked": size_words(asked), "granted": size_words(effective), "where": where}
     if effective > asked:
         return window.GRANTED_MORE.say(**words)
-    causes = [cause for node in sorted(cell.cell.nodes) for cause in _cutting(info, node, effective)]
-    return window.WINDOW_BOUND.say(causes=join_list(causes), **words) if causes else window.CUT_BY_KERNEL.say(**words)
+    nodes = _granting(which, effective)
+    causes = [cause for node in nodes for cause in _cutting(info, node, asked, effective)]
+    if causes:
+        return window.WINDOW_BOUND.say(causes=join_list(causes), **words)
+    foreign = any(host_system(info.facts.get(node, {})) not in (None, "Linux") for node in nodes)
+    return (window.CUT_BY_SYSTEM if foreign else window.CUT_BY_KERNEL).say(nodes=some(nodes), **words)
 
 
-def _cutting(info: RunInfo, node: str, effective: int) -> Iterator[str]:
-    """Yield the sysctls of `node` whose value equals the granted window (socket(7): wmem_max bounds SO_SNDBUF)."""
-    sysctls = info.facts.get(node, {}).get("sysctls") or {}
-    for name in ("net.core.wmem_max", "net.core.rmem_max"):
-        if str(sysctls.get(name)).strip() == str(effective):
-            yield f"{name} = {effective} on {node}"
+def _granting(streams: Sequence[StreamSummary], effective: int) -> list[str]:
+    """Return the nodes that granted the window `effective`; all ends if none did, as without window scaling."""
+    ends = [
+        (node, side[WINDOW] if side else None)
+        for stream in streams
+        for flow in stream.flows
+        for node, side in zip(stream.stream.ends, (flow.sender, flow.receiver), strict=True)
+    ]
+    return sorted({node for node, granted in ends if granted == effective} or {node for node, _ in ends})
+
+
+def _cutting(info: RunInfo, node: str, asked: int, effective: int) -> Iterator[str]:
+    """Yield the sysctls of `node` that bound the granted window (socket(7): wmem_max bounds SO_SNDBUF)."""
+    facts = info.facts.get(node, {})
+    sysctls, system = facts.get("sysctls") or {}, host_system(facts) or "Linux"
+    bounds = BUFFER_BOUNDS.get(system, {}).values()
+    for name in sorted({bound.requested for bound in bounds}, reverse=True):
+        value = str(sysctls.get(name)).strip()
+        # FreeBSD refuses what exceeds its bound, and the agent halves the window until it is granted.
+        halved = system == "FreeBSD" and value.isdigit() and effective <= int(value) <= 2 * max(asked, effective)
+        if value == str(effective) or halved:
+            yield f"{name} = {value} on {node}"
     if effective == UNSCALED_BYTES and str(sysctls.get(WINDOW_SCALING)).strip() == "0":
         yield f"{WINDOW_SCALING} = 0 on {node}"
 

@@ -122,6 +122,7 @@ NOT_COUNTS = (None, -1, 1.5, "5", True, MOST_ON_A_LINE + 1)
         (ENDED, "endpoint", (0, None)),
         (ENDED, "error", (5,)),
         (TOTALS, "timestamps", (1,)),
+        (TOTALS, "buffers_doubled", (None, 1, "true")),
         (TOTALS, "bytes", NOT_COUNTS),
         (TOTALS, "mss", (-1, 1.5, "5", True, MOST_ON_A_LINE + 1)),
         (ROWS, "columns", (["t_ns"], [["t_ns"]], "t_ns", None)),

@@ -15,7 +15,7 @@ CHECK_RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
     *(nodes.check_link, paths.addresses, paths.check_families, nodes.routes),
     *(paths.listening, paths.ports, paths.sizes, nodes.mtu),
     *(settings.congestion, settings.disks, settings.windows, settings.scaling, settings.multipath, settings.buffers),
-    *(nodes.traffic, nodes.clock, nodes.name_unchecked_on_freebsd, windows.name_unchecked_on_windows),
+    *(nodes.traffic, nodes.clock, nodes.name_unchecked),
     *(windows.drivers, windows.power),
     *(hardware.pcie, hardware.check_card, hardware.interrupts, hardware.numa, hardware.pause),
     *(hardware.processor, hardware.idle),

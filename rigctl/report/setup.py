@@ -21,6 +21,7 @@ FACT_TITLES: Final = {
     "driver": "NIC driver",
     "driver_version": "Its version",
     "driver_date": "Its date",
+    "driver_provider": "Its provider",
     "firmware": "NIC firmware",
     "numa_node": "NUMA node of the NIC",
     "interrupt_processors": "Processors of its interrupts",

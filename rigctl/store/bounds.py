@@ -55,7 +55,7 @@ _FACTS: Final[Mapping[str, type]] = {
     **dict.fromkeys(("offloads", "rings", "sysctls", "numa_processors"), dict),
     **dict.fromkeys(("addresses", "notes", "throttled"), list),
     **dict.fromkeys(("kernel", "os", "cpu_model", "governor", "boot_id", "interface", "driver", "firmware"), str),
-    **dict.fromkeys(("power_plan", "driver_date", "driver_version"), str),
+    **dict.fromkeys(("power_plan", "driver_date", "driver_version", "driver_provider"), str),
     "card_mtu": int,
     **dict.fromkeys(("duplex", "mac", "pi_model", "iperf3", "data_address", "interrupt_processors", "idle_state"), str),
 }

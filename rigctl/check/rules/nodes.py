@@ -13,6 +13,7 @@ from rigctl.findings import mtu as mtus
 from rigctl.findings import nodes as said
 from rigctl.findings import path as paths
 from rigctl.hosts.surroundings import Route
+from rigctl.records import host_system
 
 _CLOCK_AHEAD_S: Final = 1.0
 """Clock difference from which logs and captures of two nodes are hard to compare."""
@@ -68,9 +69,18 @@ def conditions(state: RigState) -> Iterator[Finding]:
         yield from (find_on(each, said.REFUSED, why=text) for text in each.refused)
 
 
-def name_unchecked_on_freebsd(state: RigState) -> Iterator[Finding]:
-    """Report which checks are left out on FreeBSD nodes."""
-    yield from (find_on(each, said.UNCHECKED) for each in state.reached() if each.is_freebsd)
+_UNCHECKED: Final = {
+    "FreeBSD": "socket buffers, congestion control, the card and the processor",
+    "Windows": "routes, other traffic, the clock, socket buffers, congestion control, the card and the processor",
+}
+
+
+def name_unchecked(state: RigState) -> Iterator[Finding]:
+    """Report which checks are left out on FreeBSD and Windows nodes."""
+    for each in state.reached():
+        system = host_system(each.facts)
+        if system in _UNCHECKED:
+            yield find_on(each, said.UNCHECKED, system=system, proof=said.PROOF[system], unchecked=_UNCHECKED[system])
 
 
 def clock(state: RigState) -> Iterator[Finding]:

@@ -110,7 +110,7 @@ def stream_findings(view: RunView) -> Iterator[Finding]:
         small = any(mesh.small for mesh in view.meshes)  # meshes report `mtu`, a matrix reports `shared-link`
         yield from bottleneck_findings(cells, without="shared-link" if view.matrix else "mtu" if small else "")
     yield from _windows(info, cells)
-    yield from _congestion(cells)
+    yield from _congestion(info, cells)
     yield from excess_findings(info, cells)
     yield from findings_on_exclusions(cells)
 
@@ -175,7 +175,7 @@ def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
         yield window.MORE_NOT_GRANTED.say(tests(left), tests=numbers_text(left))
 
 
-def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+def _congestion(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Yield findings on the default congestion control, on one that was not granted, and on dips caused by bbr."""
     unasked = [cell for cell in cells if cell.counted and cell.cell[CONGESTION] is None]
     names = sorted(set[str]().union(*map(_congestion_of, unasked)))
@@ -192,7 +192,9 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     for (asked, used), own in alike.items():
         if used:
             numbers = [cell.cell.number for _, cell in own]
-            words = {"asked": asked, "used": used, "tests": numbers_text(numbers)}
+            systems = {host_system(info.facts.get(each.stream.sender, {})) for _, cell in own for each in cell.streams}
+            load = "kldload cc_" if systems == {"FreeBSD"} else "modprobe tcp_"
+            words = {"asked": asked, "used": used, "tests": numbers_text(numbers), "load": load}
             yield connections.CONGESTION_NOT_GRANTED.say(tests(numbers), **words)
 
 

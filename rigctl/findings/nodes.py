@@ -29,8 +29,8 @@ PROOF: Final = {"FreeBSD": "compiled, never run", "Windows": "tested under Wine,
 """Maps a system on which nobody has run the agent to what was done instead. All texts and pages use these words."""
 UNCHECKED: Final = note(
     "unchecked",
-    "{system} nodes are experimental ({proof}): {unchecked} are not checked, and {system} does not tell whether an ICMP "
-    "message answers a datagram.",
+    "{system} nodes are experimental ({proof}): {unchecked} are not checked, and {system} does not tell whether an "
+    "ICMP message answers a datagram.",
 )
 POWER_PLAN: Final = warning(
     "power-plan",

@@ -29,8 +29,8 @@ FIREWALL_IN: Final = error(
 )
 FIREWALL_OTHER: Final = error(
     "firewall-other",
-    "dropped without an answer, although Microsoft's firewall of {peer} is off: a firewall other than Microsoft's may be "
-    "on there",
+    "dropped without an answer, although Microsoft's firewall of {peer} is off: a firewall other than Microsoft's may "
+    "be on there",
     "On {peer}: Windows Security, “Firewall & network protection” names it. Allow {program} in it. If that does not "
     "help, look at the devices between",
 )

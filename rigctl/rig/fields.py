@@ -31,9 +31,7 @@ from rigctl.yamlfile.fields import (
 
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", re.ASCII)
 HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
-USER: Final = re.compile(
-    r"\w(?:[\w.@\\+' -]{0,62}[\w.@\\+$-])?"
-)  # or user@domain, DOMAIN\user; on Windows John Doe, Jürgen
+USER: Final = re.compile(r"\w(?:[\w.@\\+' -]{0,62}[\w.@\\+$-])?")  # or user@domain, DOMAIN\user, John Doe, Jürgen
 JUMP: Final = re.compile(
     r"([A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}@)?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?",
     re.ASCII,

@@ -66,12 +66,10 @@ def windows(state: RigState) -> Iterator[Finding]:
             cut = [number for number, window in fixed.items() if limit is not None and window > limit]
             if limit is not None and cut:
                 most = max(fixed.values())
-                needed = math.ceil(most / share)
                 numbers = {"limit_bytes": limit, "wanted_bytes": most}
                 words = {"limit": format_bytes(limit), "most": format_bytes(most), "asking": _tests_asking(cut)}
-                yield find_on(
-                    each, window.WINDOW_CUT, numbers, option=option, sysctl=sysctl, most_bytes=needed, **words
-                )
+                words |= {"option": option, "sysctl": sysctl, "most_bytes": str(math.ceil(most / share))}
+                yield find_on(each, window.WINDOW_CUT, numbers, **words)
 
 
 def buffers(state: RigState) -> Iterator[Finding]:

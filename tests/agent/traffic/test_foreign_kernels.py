@@ -1,4 +1,4 @@
-"""What FreeBSD's and Windows' kernels do differently, imitated on Linux (foreign_kernel.c): no false loss, no lost count.
+"""What FreeBSD's and Windows' kernels do differently, imitated on Linux by foreign_kernel.c.
 
 The agents for these systems cannot be run here on their own kernels. The code that copes with them is the same on all
 systems, so it is proved with a library that makes the calls of this kernel answer as theirs.

@@ -73,9 +73,23 @@ def test_a_run_with_windows_is_marked_as_experimental_wherever_it_is_shown() -> 
     assert found.text == f"{tested} Retransmits of pi1 and pi3 are bytes sent again ÷ MSS, rounded up."  # pi2 receives
     assert found.text in " ".join(" ".join(printed(made)).split())
     assert found.text in page(made)
-    assert [text for name, text in product(info, measured, Theme("A")).conditions if name == "Windows"] == [found.text]
+    assert [text for name, text in product(info, measured, Theme("A")).conditions if name == "Experimental"] == [
+        found.text
+    ]
     unknown = [builders.changing_flows(each, sender={"retransmits": None}) for each in measured]
     assert finding(info, unknown, "windows").text == tested
+
+
+def test_a_run_with_freebsd_is_marked_as_experimental_wherever_it_is_shown() -> None:
+    info, measured = builders.gigablox()
+    on_freebsd = builders.facts(kernel="FreeBSD 14.1-RELEASE amd64")
+    info = replace(info, facts=info.facts | {"pi2": on_freebsd})
+    made = document(info, measured)
+    text = "Experimental: pi2 with FreeBSD. The agent for FreeBSD was compiled, never run."
+    assert finding(info, measured, "freebsd").text == text
+    assert text in " ".join(" ".join(printed(made)).split())
+    assert text in page(made)
+    assert "freebsd" not in codes(*builders.gigablox())
 
 
 def test_a_long_table_without_heat_maps_is_not_folded() -> None:

@@ -370,7 +370,7 @@ def test_what_is_wrong_with_a_windows_node_is_mended_with_its_own_tools() -> Non
 
 
 LINUX_ONLY = ("net.core", "net.ipv4", "ethtool", "/proc", "modprobe", "ip link", "ss -", "nft", "cpupower", "systemctl")
-MACS = {"mac": "02:00:00:00:00:0b", "boot_id": "1"}
+OWN_MAC = {"mac": "02:00:00:00:00:0b", "boot_id": "1"}
 
 
 @pytest.mark.parametrize(
@@ -392,7 +392,7 @@ def test_no_command_and_no_setting_of_linux_is_named_for_another_system(facts: d
     wrong = facts | {"mtu": 9000, "duplex": "half", "speed_bps": 10**8, "offloads": {"tso": False}}
     wrong |= {"pcie": {"speed_gts": 2.5, "width": 1}, "clock_ahead_s": (9.0, 9.0), "deaf": "no port is free"}
     plan = plan_with(replace(cell(), settings=Settings({WINDOW: 1 << 30})))
-    state = seen_of(wrong | MACS, wrong | MACS | {"boot_id": "2"}, paths=(whole(**DROPPED),), plan=plan)
+    state = seen_of(wrong | OWN_MAC, wrong | OWN_MAC | {"boot_id": "2"}, paths=(whole(**DROPPED),), plan=plan)
     found = bad(state, Severity.ERROR, Severity.WARNING, Severity.NOTE)
     assert {"no-free-port", "mac-shared", "half-duplex", "link-slow", "clock-off"} <= {each.code for each in found}
     told = [f"{finding.text} {finding.remedy or ''}" for finding in found]
@@ -416,14 +416,14 @@ def test_drivers_of_microsoft_are_not_called_old(date: str | None, provider: str
     assert [finding.code for finding in bad(state)] == (["driver-old"] if old else [])
 
 
-OFF = {"domain": False, "private": False, "public": False}
+ALL_OFF = {"domain": False, "private": False, "public": False}
 
 
 @pytest.mark.parametrize(
     ("firewall", "code", "named"),
     [
-        (OFF, "firewall-other", "a firewall other than Microsoft's"),
-        (OFF | {"private": True}, "firewall-inbound", "is on (private)"),
+        (ALL_OFF, "firewall-other", "a firewall other than Microsoft's"),
+        (ALL_OFF | {"private": True}, "firewall-inbound", "is on (private)"),
         ({"domain": False}, "port-dropped", "dropped without an answer"),  # the other profiles are unknown
         (None, "port-dropped", "dropped without an answer"),
     ],

@@ -154,7 +154,11 @@ def _say_too_small(state: RigState, path: PathState, largest: int) -> Finding:
     if (here := state.nodes[path.source]).is_freebsd or here.is_windows:
         return mtu.PATH_MTU_UNTOLD.say(subject, numbers, system="Windows" if here.is_windows else "FreeBSD")
     message = '"packet too big"' if path.version == 6 else '"fragmentation needed"'
-    return mtu.BLACK_HOLE.say(subject, numbers, message=message)
+    commands = f"ip link set dev INTERFACE mtu {largest}"
+    if (there := state.nodes[path.destination]).is_freebsd or there.is_windows:
+        ends = (f"{command_on(each, 'mtu', mtu=largest)} on {each.name}" for each in (here, there))
+        commands = "; ".join(ends)
+    return mtu.BLACK_HOLE.say(subject, numbers, message=message, commands=commands)
 
 
 def numbers_of(size: int, version: int) -> dict[str, int]:

@@ -400,6 +400,16 @@ def test_no_command_and_no_setting_of_linux_is_named_for_another_system(facts: d
 
 
 @pytest.mark.parametrize(
+    ("facts", "command"), [(FREEBSD, "ifconfig ix0 mtu 1500 on b"), (WINDOWS, '"LAN 2"'), ({}, "")]
+)
+def test_a_black_hole_to_another_system_is_mended_at_both_ends(facts: dict[str, Any], command: str) -> None:
+    lost = whole(heard={128, 1500}, lost={9000})
+    (hole,) = [finding for finding in bad(seen_of({}, facts, paths=(lost,))) if finding.code == "black-hole"]
+    assert command in (hole.remedy or "")
+    assert ("ip link set dev eth0 mtu 1500 on a" in (hole.remedy or "")) == bool(facts)
+
+
+@pytest.mark.parametrize(
     ("date", "provider", "old"),
     [
         ("2006-06-21", None, False),  # of Windows itself, in any language

@@ -136,6 +136,16 @@ def test_an_interface_has_as_many_characters_as_windows_gives_it(pair: Pair, nam
     assert (answer["ok"], "1 to 256 characters" in answer.get("message", "")) == (taken, not taken)
 
 
+def test_a_folder_of_windows_is_taken_there_and_nowhere_else(pair: Pair, tmp_path: Path) -> None:
+    file, folder = "test=file size=3000001 disk=1", "folder=C:\\windows"
+    got, sent = measured(pair["windows"], pair["linux"], file, listen=folder, connect=f"folder={tmp_path}")
+    assert got.totals[0]["bytes"] == sent.totals[0]["bytes"] == 3_000_001
+    close(*pair.values())
+    for system, refused in (("linux", folder), ("windows", "folder=temp"), ("linux", "folder=temp")):
+        answer = pair[system].ask(f"listen endpoint=1 address=127.0.0.1 {settings(extra=file)} {refused}")
+        assert answer["message"] == "folder: expected an absolute path of this system"
+
+
 def test_the_load_is_that_of_all_processors(pair: Pair) -> None:
     got, _ = measured(pair["windows"], pair["linux"], "")
     assert got.last["cpus"] == pair["windows"].hello["cpus"]

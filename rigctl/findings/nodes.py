@@ -24,7 +24,7 @@ NO_ROOT: Final = error(
 NO_ADMINISTRATOR: Final = error(
     "no-administrator", "{needs}: only an administrator can do this.", "Log in as a user of the group Administrators."
 )
-REFUSED: Final = error("condition-refused", "{why}.")
+REFUSED: Final = error("condition-refused", "{why}.", "On the node, {remedy}")
 PROOF: Final = {"FreeBSD": "compiled, never run", "Windows": "tested under Wine, never on Windows"}
 """Maps a system on which nobody has run the agent to what was done instead. All texts and pages use these words."""
 UNCHECKED: Final = note(

@@ -66,7 +66,10 @@ def rights(state: RigState) -> Iterator[Finding]:
 def conditions(state: RigState) -> Iterator[Finding]:
     """Report settings of conditions that a node refuses, as far as this is known without changing the settings."""
     for each in state.nodes.values():
-        yield from (find_on(each, said.REFUSED, why=text) for text in each.refused)
+        for text in each.refused:
+            why, _, remedy = text.partition("; in PowerShell, ")  # the agent for Windows names the command
+            refused = said.REFUSED.advising(bool(remedy))
+            yield find_on(each, refused, why=why, remedy=f"in PowerShell, {remedy}")
 
 
 _UNCHECKED: Final = {

@@ -29,7 +29,7 @@ SYSCTLS = {
 }
 FACTS: dict[str, Any] = {"interface": "eth0", "mtu": 1500, "sysctls": SYSCTLS, "up": True, "carrier": 1, "uid": 0}
 
-OF_STATE = {"address", "around", "clock_ahead_s", "deaf", "failure", "neighbours", "program"}
+OF_STATE = {"address", "around", "clock_ahead_s", "deaf", "failure", "neighbours", "program", "refused"}
 
 
 def seen_of(
@@ -397,6 +397,24 @@ def test_no_command_and_no_setting_of_linux_is_named_for_another_system(facts: d
     assert {"no-free-port", "mac-shared", "half-duplex", "link-slow", "clock-off"} <= {each.code for each in found}
     told = [f"{finding.text} {finding.remedy or ''}" for finding in found]
     assert not [text for text in told for word in LINUX_ONLY if word in text]
+
+
+LINE = 'Set-NetAdapterAdvancedProperty -Name "LAN 2" -RegistryKeyword "*InterruptModeration" -RegistryValue 0'
+
+
+@pytest.mark.parametrize(
+    ("refusal", "text", "remedy"),
+    [
+        (f"coalesce: no; in PowerShell, as administrator: {LINE}", "coalesce: no.", f"as administrator: {LINE}"),
+        ("rings rx: Invalid argument; the card takes 96", "rings rx: Invalid argument; the card takes 96.", None),
+    ],
+)
+def test_a_refused_condition_is_told_with_the_exact_command_if_there_is_one(
+    refusal: str, text: str, remedy: str | None
+) -> None:
+    (found,) = bad(seen_of({}, WINDOWS | {"refused": (refusal,)}))
+    assert (found.code, found.text) == ("condition-refused", f"b: {text}")
+    assert found.remedy == (None if remedy is None else f"On the node, in PowerShell, {remedy}")
 
 
 @pytest.mark.parametrize(

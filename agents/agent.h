@@ -27,3 +27,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 #endif
+
+/* Room for the name of a network interface in UTF-8, with NUL. */
+#if defined(_WIN32)
+#define INTERFACE_ROOM 769 /* 256 characters, at most three bytes of UTF-8 each, and NUL */
+#define INTERFACE_MOST "256 characters"
+#else
+#define INTERFACE_ROOM 16
+#define INTERFACE_MOST "15 characters"
+#endif

@@ -3,7 +3,7 @@
 
 #include "agent.h"
 
-#define ORDER_MAX 1024   /* most bytes of an order, newline included */
+#define ORDER_MAX 4096   /* most bytes of an order, newline included */
 #define ANSWER_MAX 16384 /* most bytes of an answer, newline included */
 #define WORDS_MAX 32
 

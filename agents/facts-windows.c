@@ -178,6 +178,7 @@ static void add_driver(const char *adapter)
     while (_wcsicmp(read_text(key, L"NetCfgInstanceId", text), wanted) != 0 && ++number < 200);
     add_wide("driver", read_text(key, L"DriverDesc", text));
     add_wide("driver_version", read_text(key, L"DriverVersion", text));
+    add_wide("driver_provider", read_text(key, L"ProviderName", text));
     if (swscanf(read_text(key, L"DriverDate", text), L"%d-%d-%d", &month, &day, &year) == 3)
         line_add(",\"driver_date\":\"%04d-%02d-%02d\"", year, month, day);
     else

@@ -42,6 +42,7 @@ void flow_init(struct flow *flow, int number, bool sender, const struct request 
     flow->request = request;
     flow->start = start;
     flow->work = request->work;
+    sample_clear(&flow->known);
     flow->places.processor = flow->places.moved_to = -1;
     flow->window.bytes = sockopts_number(&request->sockopts, "window");
     flow->window.unheld = 4 * flow->window.bytes;
@@ -186,6 +187,12 @@ void flow_read_totals(const struct flow *flow, struct tcp_totals *totals)
         sample_info(flow->fd, totals);
 }
 
+void flow_keep_known(struct flow *flow)
+{
+    if (flow->totals.mss < 0 && flow->known.mss >= 0)
+        flow->totals = flow->known;
+}
+
 void flow_read_last_totals(struct flow *flow, struct tcp_totals *totals)
 {
     if (flow->multipath != NULL)
@@ -290,8 +297,23 @@ int flow_start(struct flow *flow)
     return error;
 }
 
+/* Read the totals of a connection in the main loop, or return the last reading if this one fails. Windows may not tell of a connection that
+ * has ended. */
+static void read_known(struct flow *flow, struct tcp_totals *totals)
+{
+    flow_read_totals(flow, totals);
+    if (totals->mss >= 0)
+        flow->known = *totals;
+    else if (flow->known.mss >= 0)
+        *totals = flow->known;
+}
+
 void flow_stop(struct flow *flow)
 {
+    struct tcp_totals totals;
+
+    if (flow->sender && flow_columns(flow) >= COLUMNS_SENDER)
+        read_known(flow, &totals);
     atomic_store(&flow->stopping, true);
     if (flow->multipath != NULL)
         flow->multipath->ending = true;
@@ -315,7 +337,9 @@ void flow_sample(struct flow *flow)
     row[1] = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
     if (flow->multipath != NULL && atomic_load(&flow->ended))
         flow->multipath->ending = true;
-    if (columns > COLUMNS_RECEIVER || (flow->multipath != NULL && !flow->multipath->ending))
+    if (columns >= COLUMNS_SENDER)
+        read_known(flow, &totals);
+    else if (columns > COLUMNS_RECEIVER || (flow->multipath != NULL && !flow->multipath->ending))
         flow_read_totals(flow, &totals);
     if (columns > COLUMNS_RECEIVER)
         row[2] = totals.retransmits;

@@ -14,11 +14,6 @@
 #define COLUMNS_SENDER 6     /* columns of a sender's samples: t_ns bytes retransmits rtt_us cwnd mss … */
 #define COLUMNS_ADVERTISED 7 /* columns of a sender if the kernel also reports the last one: advertised_window */
 #define DATA_BYTES (512 << 10)
-#if defined(_WIN32)
-#define INTERFACE_ROOM 257
-#else
-#define INTERFACE_ROOM 16
-#endif
 
 /* The content of an order `listen` or `connect`. */
 struct request {
@@ -104,6 +99,7 @@ struct flow {
         const char *where;
     } failure;
     struct tcp_totals totals;
+    struct tcp_totals known; /* the main loop's last reading of a sender's TCP_INFO that succeeded; mss -1: none */
 };
 
 /* eventfd that wakes the main loop; wake_main_loop() writes to it. */
@@ -142,6 +138,8 @@ int flow_start(struct flow *flow);
 void flow_stop(struct flow *flow);
 /* Add a row of samples, if there is room. */
 void flow_sample(struct flow *flow);
+/* If the last reading of the totals failed, as it may on Windows once a connection has ended, use the last that succeeded. */
+void flow_keep_known(struct flow *flow);
 /* Read all that the kernel reports about the connection, or about all its subflows. */
 void flow_read_totals(const struct flow *flow, struct tcp_totals *totals);
 /* Read the totals for the last time; later samples do not read the subflows any more. */

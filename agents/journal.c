@@ -124,7 +124,7 @@ int journal_open(void)
 
 int journal_add(const struct setting *setting)
 {
-    char line[LINE_MAX_BYTES], name[3 * SETTING_TEXT + 8], interface[64], old[3 * SETTING_TEXT + 8];
+    char line[LINE_MAX_BYTES], name[3 * SETTING_TEXT + 8], interface[3 * INTERFACE_ROOM], old[3 * SETTING_TEXT + 8];
     struct stat before;
     int error;
 

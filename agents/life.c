@@ -116,6 +116,7 @@ static void join_ended(struct endpoint *endpoint)
         pthread_join(flow->thread, NULL);
         flow->running = false;
         flow_sample(flow);
+        flow_keep_known(flow);
         note_failure(endpoint, flow);
     }
     if (running > 0)

@@ -63,21 +63,22 @@ static const char *parse_setting(struct order *order, struct setting *setting, c
         return "value: expected a text of 1 to 255 characters";
     if ((name != NULL) != known->has_name || (name != NULL && !percent_decode(name, setting->name, sizeof setting->name)))
         return "name: expected with sysctl, offload, rings, coalesce, channels and pause, and with no other kind";
-    if ((interface != NULL) != known->has_interface || (interface != NULL && strlen(interface) >= sizeof setting->interface))
+    if ((interface != NULL) != known->has_interface)
         return "interface: expected with all kinds but sysctl and governor";
+    if (interface != NULL && (*interface == '\0' || !percent_decode(interface, setting->interface, sizeof setting->interface)))
+        return "interface: expected a name of 1 to " INTERFACE_MOST;
     if (strcmp(kind, "mtu") == 0 && (text_number(value, &end) < 1280 || text_number(value, &end) > 65535 || *end != '\0'))
         return "value: expected 1280 to 65535";
     if (strcmp(kind, "offload") == 0 && strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
         return "value: expected on or off";
     snprintf(setting->kind, sizeof setting->kind, "%s", kind);
-    snprintf(setting->interface, sizeof setting->interface, "%s", interface != NULL ? interface : "");
     return NULL;
 }
 
 void orders_set(struct order *order)
 {
     struct setting setting;
-    char value[SETTING_TEXT], old[SETTING_TEXT], now[SETTING_TEXT], message[512];
+    char value[SETTING_TEXT], old[SETTING_TEXT], now[SETTING_TEXT], message[512 + INTERFACE_ROOM];
     const char *wrong = parse_setting(order, &setting, value);
     int64_t dry = 0;
     int error;

@@ -63,8 +63,10 @@ static const char *parse_endpoint(struct order *order, bool sender, struct reque
         return "first_port: expected with a last_port that is not below it";
     if (request->disk && (folder == NULL || !percent_decode(folder, request->folder, sizeof request->folder)))
         return "folder: expected a folder, at most 255 bytes";
+    if (request->disk && !SYSTEM_IS_ABSOLUTE(request->folder))
+        return "folder: expected an absolute path of this system";
     if (interface != NULL && (*interface == '\0' || !percent_decode(interface, request->interface, INTERFACE_ROOM)))
-        return "interface: expected a name of 1 to 15 characters";
+        return "interface: expected a name of 1 to " INTERFACE_MOST;
     if (request->mptcp && strcmp(work->transport, "tcp") != 0)
         return "mptcp: for tests over tcp only";
     request->interval_ns = interval_ms * MS;
@@ -347,7 +349,7 @@ void orders_take(char *line, bool whole)
     const char *wrong = order_parse(line, &order);
 
     if (!whole)
-        wrong = "an order of more than 1024 bytes";
+        wrong = "an order of more than 4096 bytes";
     if (wrong != NULL) {
         answer_refusal(order.id, "%s", wrong);
         return;

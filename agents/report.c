@@ -55,6 +55,7 @@ static void write_totals(int64_t id, const struct flow *flow)
     TCP_COUNTS(AS_COUNT)
     line_add_count("received_ce", totals->received_ce);
     sockopts_report(&totals->sockopts);
+    line_add_flag("buffers_doubled", SYSTEM_DOUBLES_BUFFERS);
     line_add_flag("timestamps", totals->timestamps);
     line_add_count("round_trips", trips != NULL ? trips->count : -1);
     line_add_count("rtt_sum_ns", trips != NULL && trips->count > 0 ? trips->sum_ns : -1);

@@ -6,6 +6,11 @@
 #include <netioapi.h>
 #include <winternl.h>
 #undef interface /* COM defines this name as a macro */
+/* Declared in headers of drivers only; the input is the number of a processor group. */
+NTSYSAPI NTSTATUS NTAPI NtQuerySystemInformationEx(SYSTEM_INFORMATION_CLASS kind, void *input, ULONG input_bytes, void *output, ULONG bytes,
+                                                   ULONG *length);
+
+#define GROUP_CPUS 64 /* most processors of a group; here processor n of group g has the number 64 g + n */
 
 static int64_t in_segments(int64_t bytes, int64_t mss)
 {
@@ -33,29 +38,47 @@ void sample_info(int fd, struct tcp_totals *totals)
     totals->timestamps = info.TimestampsEnabled != 0;
     if (version == 0)
         return;
+    /* SndLimTimeSnd is the time in which the sender limited itself, by a full buffer or because the program sent nothing. So the time with
+     * a full buffer, and the time with data to send, are unknown. */
     totals->rwnd_limited_us = (int64_t)info.SndLimTimeRwin * 1000;
-    totals->sndbuf_limited_us = (int64_t)info.SndLimTimeSnd * 1000;
-    totals->busy_us = totals->rwnd_limited_us + totals->sndbuf_limited_us + (int64_t)info.SndLimTimeCwnd * 1000;
+}
+
+/* Read the times of the processors of a group, at most 64. Returns their number, or -1. */
+static int read_group(USHORT group, USHORT groups, SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION found[GROUP_CPUS])
+{
+    ULONG bytes = GROUP_CPUS * sizeof *found, length = 0;
+    NTSTATUS status = groups == 1 ? NtQuerySystemInformation(SystemProcessorPerformanceInformation, found, bytes, &length)
+                                  : NtQuerySystemInformationEx(SystemProcessorPerformanceInformation, &group, sizeof group, found,
+                                                               bytes, &length);
+
+    return status == 0 ? (int)(length / sizeof *found) : -1;
 }
 
 void sample_node(struct cpu_times *times)
 {
-    static SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION found[CPUS_MAX];
-    ULONG length = 0;
+    SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION found[GROUP_CPUS];
+    USHORT groups = GetActiveProcessorGroupCount();
 
-    times->node_busy_us = times->node_irq_us = times->throttled_us = times->cpus = -1;
-    memset(times->busy_ms, 0xff, sizeof times->busy_ms);
-    if (NtQuerySystemInformation(SystemProcessorPerformanceInformation, found, sizeof found, &length) != 0)
-        return;
     times->node_busy_us = times->node_irq_us = 0;
-    times->cpus = (int)(length / sizeof *found);
-    for (int cpu = 0; cpu < times->cpus; cpu++) {
-        /* Times in units of 100 ns. KernelTime includes IdleTime and the times of deferred calls and interrupts (Reserved1). */
-        int64_t busy = found[cpu].KernelTime.QuadPart - found[cpu].IdleTime.QuadPart + found[cpu].UserTime.QuadPart;
+    times->throttled_us = -1;
+    times->cpus = 0;
+    memset(times->busy_ms, 0xff, sizeof times->busy_ms);
+    for (USHORT group = 0; group < groups; group++) {
+        int count = group < CPUS_MAX / GROUP_CPUS ? read_group(group, groups, found) : -1;
 
-        times->busy_ms[cpu] = (uint32_t)(busy / 10000);
-        times->node_busy_us += busy / 10;
-        times->node_irq_us += (found[cpu].Reserved1[0].QuadPart + found[cpu].Reserved1[1].QuadPart) / 10;
+        if (count < 0) { /* without one of the groups nothing is known of the node */
+            times->node_busy_us = times->node_irq_us = times->cpus = -1;
+            return;
+        }
+        for (int i = 0; i < count; i++) {
+            /* Times in units of 100 ns. KernelTime includes IdleTime and the times of deferred calls and interrupts (Reserved1). */
+            int64_t busy = found[i].KernelTime.QuadPart - found[i].IdleTime.QuadPart + found[i].UserTime.QuadPart;
+
+            times->busy_ms[group * GROUP_CPUS + i] = (uint32_t)(busy / 10000);
+            times->node_busy_us += busy / 10;
+            times->node_irq_us += (found[i].Reserved1[0].QuadPart + found[i].Reserved1[1].QuadPart) / 10;
+        }
+        times->cpus = group * GROUP_CPUS + count;
     }
 }
 

@@ -7,7 +7,7 @@
 
 /* A setting with its old value. For a governor, `name` is the CPU: cpu0, cpu1, … */
 struct setting {
-    char kind[12], name[SETTING_TEXT], interface[16], old[SETTING_TEXT];
+    char kind[12], name[SETTING_TEXT], interface[INTERFACE_ROOM], old[SETTING_TEXT];
 };
 
 /* Details of a refusal besides its errno value: `; 4096 was asked for, the card takes rx up to 256`. */

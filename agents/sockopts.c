@@ -88,6 +88,38 @@ void sockopts_forget(struct sockopts *values, const char *key)
             values->values[i].number = -1;
 }
 
+int sockopts_set_buffer(int fd, int option, int bytes, int least)
+{
+    while (setsockopt(fd, SOL_SOCKET, option, &bytes, sizeof bytes) != 0) {
+        if ((errno != ENOBUFS && errno != ENOMEM) || bytes / 2 < least)
+            return -1;
+        bytes /= 2;
+    }
+    return 0;
+}
+
+void sockopts_enlarge_buffer(int fd, int option, int bytes)
+{
+    int has = 0;
+    socklen_t length = sizeof has;
+
+    if (getsockopt(fd, SOL_SOCKET, option, &has, &length) == 0 && has < bytes)
+        sockopts_set_buffer(fd, option, bytes, has + 1);
+}
+
+static bool is_buffer(const struct sockopt *row)
+{
+    return row->level == SOL_SOCKET && (row->option == SO_SNDBUF || row->option == SO_RCVBUF);
+}
+
+static int set_number(int fd, const struct sockopt *row, int number)
+{
+    if (is_buffer(row))
+        return sockopts_set_buffer(fd, row->option, number, 1);
+    number <<= row->shift;
+    return setsockopt(fd, row->level, row->option, &number, sizeof number);
+}
+
 const char *sockopts_apply(int fd, int family, bool tcp, const struct sockopts *asked)
 {
     for (size_t i = 0; i < ROWS; i++) {
@@ -99,10 +131,7 @@ const char *sockopts_apply(int fd, int family, bool tcp, const struct sockopts *
             continue;
         if (name[0] != '\0' && setsockopt(fd, row->level, row->option, name, (socklen_t)strlen(name)) != 0)
             return row->shown;
-        if (number < 0)
-            continue;
-        number <<= row->shift;
-        if (setsockopt(fd, row->level, row->option, &number, sizeof number) != 0)
+        if (number >= 0 && set_number(fd, row, number) != 0)
             return row->shown;
     }
     return NULL;

@@ -23,6 +23,11 @@ const char *sockopts_parse(struct order *order, struct sockopts *asked);
 int64_t sockopts_number(const struct sockopts *asked, const char *key);
 /* Apply the requested settings to a socket, without the TCP settings if `tcp` is false. Returns NULL, or the refused option with errno. */
 const char *sockopts_apply(int fd, int family, bool tcp, const struct sockopts *asked);
+/* Set SO_SNDBUF or SO_RCVBUF. FreeBSD refuses sizes above kern.ipc.maxsockbuf, so ask for half until the system grants a size that is not
+ * below `least`. Returns 0, or -1 with errno; then the buffer is unchanged. */
+int sockopts_set_buffer(int fd, int option, int bytes, int least);
+/* Enlarge a buffer to `bytes`, or to as much as the system grants. */
+void sockopts_enlarge_buffer(int fd, int option, int bytes);
 /* Read back every option; from a UDP socket (`tcp` false) without the TCP options. */
 void sockopts_read(int fd, struct sockopts *effective, bool tcp);
 /* Make the value of `key` unknown. */

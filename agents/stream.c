@@ -77,6 +77,8 @@ static void stream_finish(struct flow *flow)
     if (flow->request->zerocopy)
         zerocopy_finish(flow);
     flow_read_last_totals(flow, &after);
+    if (after.mss < 0 && flow->multipath == NULL) /* Windows may not tell of a connection that has ended */
+        return;
     flow->totals.retransmits = after.retransmits;
     flow->totals.retransmitted_bytes = after.retransmitted_bytes;
     flow->totals.acked_bytes = after.acked_bytes;

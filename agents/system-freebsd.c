@@ -68,17 +68,11 @@ void system_clamp_window(int fd, int bytes)
 int system_claim(const char *name)
 {
     char path[128];
-    int fd;
 
     if (strchr(name, ' ') != NULL) /* a name with a blank only shows who holds the lock (lock.c); FreeBSD cannot list names */
         return -1;
     snprintf(path, sizeof path, "/tmp/%s", name);
-    fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return fd;
-    close(fd);
-    errno = EADDRINUSE;
-    return -1;
+    return system_claim_file(path);
 }
 
 bool system_boot_id(char text[64])

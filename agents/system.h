@@ -11,10 +11,18 @@
 #define SYSTEM_TUNES_WINDOWS false
 #endif
 
+#if defined(_WIN32)
+#define SYSTEM_IS_ABSOLUTE(path) ((path)[0] == '/' || (path)[0] == '\\' || ((path)[0] != '\0' && (path)[1] == ':'))
+#else
+#define SYSTEM_IS_ABSOLUTE(path) ((path)[0] == '/')
+#endif
+
 #if defined(__linux__)
+#define SYSTEM_DOUBLES_BUFFERS true /* getsockopt(2) reports twice the buffer size that was set (socket(7)) */
 #define SYSTEM_DISCARDS true
 #define SYSTEM_PACES true
 #else
+#define SYSTEM_DOUBLES_BUFFERS false
 #define SYSTEM_DISCARDS false /* recv(2) cannot discard bytes without copying them */
 #define SYSTEM_PACES false    /* SO_MAX_PACING_RATE works only with network cards that pace */
 #endif
@@ -50,6 +58,8 @@ int system_pace(int fd, int64_t bits_per_s, int unsent);
 void system_clamp_window(int fd, int bytes);
 /* Claim `name` in this network namespace. Returns a descriptor that holds the name until closed, or -1 with errno; EADDRINUSE: taken. */
 int system_claim(const char *name);
+/* FreeBSD only: claim the file `path`, as system_claim() does. EPERM: it is no regular file. */
+int system_claim_file(const char *path);
 /* Read a text that differs for each boot. Returns false if it is unknown. */
 bool system_boot_id(char text[64]);
 /* Read the path of this program, without a final NUL. Returns its length, or -1. */

@@ -5,6 +5,7 @@
 #include "mptcp.h"
 #include "system.h"
 
+#define PROBES_BYTES (192 << 10) /* receive buffer for a step of probes: the controller sends up to 100,000 bytes at once */
 #define TRIES 16 /* attempts to find a port of the kernel's choice that is free for UDP too */
 
 static int note_failure(struct endpoint *endpoint, const char *where, int error)
@@ -70,6 +71,8 @@ static int listen_on(struct endpoint *endpoint, int port)
     }
     openings->listen_fd = fd;
     openings->datagram_fd = datagram_fd;
+    if (datagram_fd >= 0)
+        sockopts_enlarge_buffer(datagram_fd, SO_RCVBUF, PROBES_BYTES);
     endpoint_set_port(endpoint, ntohs(*address_port(&address)));
     return 0;
 out:

@@ -190,7 +190,8 @@ static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t lengt
     int64_t most = limit_count(flow, now);
     const unsigned char *data = header->msg_iov->iov_base;
     struct datagrams *datagrams = flow->datagram.counts;
-    size_t size = length;
+    /* Windows may join datagrams without telling their size, so a piece is cut into datagrams of the size that the sender sends. */
+    size_t size = (size_t)flow->request->size;
     int64_t counted = 0, before = datagrams->count;
 
     for (struct cmsghdr *note = CMSG_FIRSTHDR(header); note != NULL; note = marks_next_note(header, note)) {
@@ -199,7 +200,7 @@ static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t lengt
         if (note->cmsg_level != IPPROTO_UDP || note->cmsg_type != UDP_GRO)
             continue;
         memcpy(&cut, CMSG_DATA(note), sizeof cut);
-        size = cut > 0 ? (size_t)cut : length;
+        size = cut > 0 ? (size_t)cut : size;
     }
     for (size_t at = 0; at < length; at += size) {
         size_t part = length - at < size ? length - at : size;

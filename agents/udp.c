@@ -49,8 +49,12 @@ int udp_open(struct flow *flow)
     if (large_buffer && setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUFFORCE, &large, sizeof large) == 0)
         return 0;
 #endif
-    if (large_buffer)
-        setsockopt(flow->datagram.fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof large);
+    if (flow->window.bytes >= 0)
+        return 0;
+    /* FreeBSD sends no datagram that is larger than the send buffer, and receives none that is larger than the receive buffer. By default
+     * these have 9,216 (net.inet.udp.maxdgram) and 42,080 bytes (net.inet.udp.recvspace). */
+    sockopts_enlarge_buffer(flow->datagram.fd, SO_SNDBUF, (int)flow->request->size);
+    sockopts_enlarge_buffer(flow->datagram.fd, SO_RCVBUF, large_buffer ? large : 2 * (int)flow->request->size);
     return 0;
 }
 

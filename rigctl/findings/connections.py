@@ -39,7 +39,7 @@ PROBE_RTT: Final = note(
 CONGESTION_NOT_GRANTED: Final = warning(
     "congestion-not-granted",
     "Congestion control {asked} was requested, but {used} was used: {tests}.",
-    "Load its kernel module on the senders: `modprobe tcp_{asked}`.",
+    "Load its kernel module on the senders: `{load}{asked}`.",
     Weight.GRANTED,
 )
 

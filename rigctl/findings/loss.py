@@ -21,6 +21,13 @@ BUFFERS_FULL: Final = warning(
     "A larger window sets a larger buffer.",
     Weight.LOSS,
 )
+DROPS_UNCOUNTED: Final = note(
+    "drops-uncounted",
+    "{nodes} ({system}) does not count datagrams that a full receive buffer drops: losses in {tests} may be the "
+    "host's, not the network's.{buffer}",
+    "A larger window sets a larger buffer.",
+    Weight.LOSS,
+)
 LOAD_NOT_SENT: Final = warning(
     "load-not-sent", "The senders did not achieve the offered load in {tests}.", weight=Weight.GRANTED
 )

@@ -44,7 +44,7 @@ BLACK_HOLE: Final = error(
     "black-hole",
     f"black hole: {_PACKETS}, larger packets vanish without an ICMP answer; {_ALLOWED}. TCP stalls on such a path.",
     "Raise the MTU of the switch's ports to {wanted_bytes}, let ICMP {message} pass, or lower the MTU of the nodes: "
-    "ip link set dev INTERFACE mtu {path_mtu_bytes}",
+    "{commands}",
 )
 MTU_SMALL: Final = warning(
     "mtu-small",

@@ -24,17 +24,13 @@ NO_ROOT: Final = error(
 NO_ADMINISTRATOR: Final = error(
     "no-administrator", "{needs}: only an administrator can do this.", "Log in as a user of the group Administrators."
 )
-REFUSED: Final = error("condition-refused", "{why}.")
+REFUSED: Final = error("condition-refused", "{why}.", "On the node, {remedy}")
+PROOF: Final = {"FreeBSD": "compiled, never run", "Windows": "tested under Wine, never on Windows"}
+"""Maps a system on which nobody has run the agent to what was done instead. All texts and pages use these words."""
 UNCHECKED: Final = note(
     "unchecked",
-    "socket buffers, congestion control, the card and the processor are not checked on FreeBSD, which does not tell "
-    "whether an ICMP message answers a datagram.",
-)
-UNCHECKED_ON_WINDOWS: Final = note(
-    UNCHECKED.code,
-    "Windows nodes are experimental (tested under Wine, never on Windows): routes, other traffic, the clock, socket "
-    "buffers, congestion control, the card and the processor are not checked, and Windows does not tell whether "
-    "an ICMP message answers a datagram.",
+    "{system} nodes are experimental ({proof}): {unchecked} are not checked, and {system} does not tell whether an "
+    "ICMP message answers a datagram.",
 )
 POWER_PLAN: Final = warning(
     "power-plan",
@@ -94,11 +90,14 @@ IMPORTED: Final = note(
     "if the files do not have it.",
     weight=Weight.RIG,
 )
-WINDOWS: Final = note(
-    "windows",
-    "Experimental: {nodes} with Windows. The agent for Windows was tested under Wine, never on Windows.{retransmits}",
-    weight=Weight.SUSPECT,
-)
+EXPERIMENTAL: Final = {
+    system: note(
+        system.lower(),
+        f"Experimental: {{nodes}} with {system}. The agent for {system} was {proof}.{{retransmits}}",
+        weight=Weight.SUSPECT,
+    )
+    for system, proof in PROOF.items()
+}
 NAMESPACES: Final = note(
     "virtual-rig", "The rig is virtual: network namespaces with shaped links on one machine.", weight=Weight.RIG
 )

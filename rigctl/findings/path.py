@@ -27,6 +27,13 @@ FIREWALL_IN: Final = error(
     "dropped without an answer; the firewall of {peer} is on ({profiles})",
     "On {peer}, {peer_rights}: {peer_firewall}. If that does not help, look at the devices between",
 )
+FIREWALL_OTHER: Final = error(
+    "firewall-other",
+    "dropped without an answer, although Microsoft's firewall of {peer} is off: a firewall other than Microsoft's may "
+    "be on there",
+    "On {peer}: Windows Security, “Firewall & network protection” names it. Allow {program} in it. If that does not "
+    "help, look at the devices between",
+)
 REJECTED: Final = error(
     "port-rejected", "rejected, {how} came back, although the agent of {peer} listens there", f"{_BETWEEN}."
 )
@@ -40,7 +47,7 @@ UNSENT: Final = error("port-unsent", "cannot be sent ({refusal})", "On {node}: {
 NO_FREE_PORT: Final = error(
     "no-free-port",
     "the node cannot receive data: {why}.",
-    "Free a port there (ss -tlnp), or give {node} other data_ports in the rig file.",
+    "Free a port there ({command}), or give {node} other data_ports in the rig file.",
 )
 ADDRESS_FAMILIES: Final = error(
     "address-families",
@@ -60,7 +67,7 @@ ADDRESS_LOOPBACK: Final = error(
 MAC_SHARED: Final = error(
     "mac-shared",
     "the data interfaces of these nodes have one MAC address, {mac}: frames for one may reach another.",
-    "Give each node a MAC address of its own, as root: ip link set dev {interface} address MAC",
+    "Give each node a MAC address of its own, as root: {command}",
 )
 NEIGHBOUR_SILENT: Final = error(
     "neighbour-silent",

@@ -43,6 +43,7 @@ CUT_BY_KERNEL: Final = warning(
     f"{_GRANTED}: the kernel cuts it at net.core.wmem_max of the sender and net.core.rmem_max of the receiver.",
     weight=Weight.GRANTED,
 )
+CUT_BY_SYSTEM: Final = warning("window-smaller", f"{_GRANTED}: no more is granted on {{nodes}}.", weight=Weight.GRANTED)
 MORE_NOT_GRANTED: Final = warning(
     "windows-not-granted", "Further windows were not granted as requested: {tests}.", weight=Weight.GRANTED
 )

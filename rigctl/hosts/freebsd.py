@@ -1,8 +1,8 @@
-"""Parsers of command output on FreeBSD (experimental: by the manual pages, never run; docs/reference/freebsd.md).
+"""Parsers of command output on FreeBSD (experimental: compiled, never run; docs/reference/freebsd.md).
 
-The commands are ifconfig(8), sysctl(8), pciconf(8), route(8) and netstat(1). Other modules have the facts that use
-these parsers. A fact that FreeBSD lacks (a cpufreq governor, Raspberry Pi flags), or that only some drivers report, is
-unknown.
+The parsers follow the manual pages of ifconfig(8), sysctl(8), pciconf(8), route(8) and netstat(1). Other modules have
+the facts that use these parsers. A fact that FreeBSD lacks (a cpufreq governor, Raspberry Pi flags), or that only some
+drivers report, is unknown.
 """
 
 import re

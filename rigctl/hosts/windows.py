@@ -80,6 +80,7 @@ def _facts_of_card(card: HostCard) -> Facts:
         "driver": card.driver,
         "driver_date": card.driver_date,
         "driver_version": card.driver_version,
+        "driver_provider": card.driver_provider,
         **_settings_of_card(card),
         "speed_bps": interface.speed_bps,
         "mtu": card.mtu,

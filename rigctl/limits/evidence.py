@@ -18,7 +18,7 @@ from rigctl.limits.rules import Diagnosis, Evidence, combine, diagnose
 from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.model.window import CommonWindow, sum_over_flows
 from rigctl.records import Flow, RunInfo, Side
-from rigctl.settings import CONGESTION
+from rigctl.settings import CONGESTION, WINDOW
 
 _NOT_BY_LOSS: Final = ("bbr", "cdg", "nv", "vegas")
 """Name prefixes of congestion controls that do not halve their window at each loss."""
@@ -113,13 +113,17 @@ def _windows(
         cwnds = samples(side, "cwnd", window)
         in_flight = bps * median(rtts) / 8e6 if bps and rtts else None
         cwnd = median(cwnds) * side.tcp.mss if cwnds and side.tcp.mss else None
-        shares.append([in_flight / room if in_flight and room else None for room in (own, side.sndbuf_bytes, cwnd)])
+        # The rule on send buffers is for Linux, which charges its bookkeeping to the buffer and reports twice its size.
+        sndbuf = side.sndbuf_bytes if side.buffers_doubled else None
+        shares.append([in_flight / room if in_flight and room else None for room in (own, sndbuf, cwnd)])
     of_window, of_sndbuf, of_cwnd = (mean_of_all(column) for column in zip(*shares, strict=True))
     return Found(
         window_bytes=most,
         window_share=divide(seen["goodput_mbps"], allowed_mbps),
         sndbuf_bytes=least(side.sndbuf_bytes for side in senders),
         rcvbuf_bytes=least(flow.receiver.rcvbuf_bytes for flow in flows if flow.receiver is not None),
+        send_window_bytes=least(side[WINDOW] for side in senders),
+        receive_window_bytes=least(flow.receiver[WINDOW] for flow in flows if flow.receiver is not None),
         in_flight_share=of_window,
         in_flight_sndbuf=of_sndbuf,
         in_flight_cwnd=of_cwnd,
@@ -256,12 +260,17 @@ def _datagrams(flows: Sequence[Flow], window: CommonWindow | None) -> Found:
     counted = [side.datagrams if side else None for side in receivers]
     came = total(counts.count if counts else None for counts in counted)
     overflow = total(counts.overflow if counts else None for counts in counted)
+    rcvbuf = Found(rcvbuf_bytes=least(side.rcvbuf_bytes for side in receivers if side is not None))
     if not sent or not came:
-        return {}
+        return rcvbuf
     lost = max(0, sent - came)
-    seen = Found(lost_share=lost / sent, overflow_share=overflow / lost if overflow is not None and lost else None)
+    seen = rcvbuf | Found(
+        lost_share=lost / sent, overflow_share=overflow / lost if overflow is not None and lost else None
+    )
     summed = _rates(flows, window)
-    if summed is None:
+    # FreeBSD and Windows do not count what a full receive buffer drops: losses there tell nothing of the path.
+    uncounted = lost and overflow is None and any(side and not side.buffers_doubled for side in receivers)
+    if summed is None or uncounted:
         return seen
     ends, rates = summed
     size = (total(side.bytes if side else None for side in receivers) or 0) / came

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from rigctl.base.values import divide, least, least_of_all, mean, most
 from rigctl.limits.rules import Diagnosis, Evidence
-from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream
+from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream, host_system
 from rigctl.settings import BUSY_POLL, WINDOW
 
 _BUSY_PCT: Final = 95.0  # processors that are busy for at least this share of the time are the limit
@@ -139,6 +139,26 @@ UNSCALED_BYTES: Final = 65535
 """Largest window without scaling (RFC 9293). Scaling (RFC 7323) works only if both ends have it on."""
 
 
+class BufferBound(NamedTuple):
+    """The sysctls that bound a socket buffer: one whose size the kernel adapts, and one of a requested size."""
+
+    autotuned: str
+    requested: str
+
+
+BUFFER_BOUNDS: Final[Mapping[str, Mapping[str, BufferBound]]] = {
+    "Linux": {  # tcp(7), socket(7)
+        "receive": BufferBound("net.ipv4.tcp_rmem", "net.core.rmem_max"),
+        "send": BufferBound("net.ipv4.tcp_wmem", "net.core.wmem_max"),
+    },
+    "FreeBSD": {  # tcp(4), setsockopt(2)
+        "receive": BufferBound("net.inet.tcp.recvbuf_max", "kern.ipc.maxsockbuf"),
+        "send": BufferBound("net.inet.tcp.sendbuf_max", "kern.ipc.maxsockbuf"),
+    },
+}
+"""Maps an operating system to the bounds of its receive and send buffers. Windows has no sysctls."""
+
+
 @dataclass(frozen=True, slots=True)
 class WindowCause:
     """The end whose buffer limits the window, and the sysctl (with its value) that limits the buffer, if any."""
@@ -170,28 +190,35 @@ def node_without_scaling(info: RunInfo, cell: Cell, stream: Stream) -> str | Non
 def window_cause(info: RunInfo, cell: Cell, stream: Stream, seen: Evidence, verdict: Diagnosis) -> WindowCause:
     """Return which buffer and which sysctl limit the window, for a stream whose `verdict` is the limit `window`."""
     unscaled = node_without_scaling(info, cell, stream) if verdict.cause != "send" else None
-    if unscaled is not None and (seen.window_bytes or math.inf) <= UNSCALED_BYTES <= (seen.rcvbuf_bytes or 0) // 2:
+    if unscaled is not None and (seen.window_bytes or math.inf) <= UNSCALED_BYTES <= (seen.receive_window_bytes or 0):
         return WindowCause("receive", unscaled, seen.rcvbuf_bytes, WINDOW_SCALING, "0")
     waits_for_buffer = (divide(seen.sndbuf_share, seen.held_share) or 0.0) > 0.5
     sends = verdict.cause == "send" or waits_for_buffer
     side, node = ("send", stream.sender) if sends else ("receive", stream.receiver)
     granted = seen.sndbuf_bytes if sends else seen.rcvbuf_bytes
-    asked, letter = cell[WINDOW], "w" if sends else "r"
-    name = f"net.ipv4.tcp_{letter}mem" if asked is None else f"net.core.{letter}mem_max"
+    asked, bounds = cell[WINDOW], BUFFER_BOUNDS.get(host_system(info.facts.get(node, {})) or "Linux", {})
+    if granted is None or side not in bounds:
+        return WindowCause(side, node, granted)
+    name = bounds[side].autotuned if asked is None else bounds[side].requested
     value = sysctl_value(info, cell, node, name)
     if asked is None:
-        words = (value or "").split()
-        bounds = granted is not None and len(words) == 3 and words[2].isdigit() and granted >= 0.95 * int(words[2])
+        words = (value or "").split()  # Linux has the largest size as the third number
+        is_bound = len(words) in (1, 3) and words[-1].isdigit() and granted >= 0.95 * int(words[-1])
     else:
-        bounds = granted is not None and granted < 2 * asked  # Linux doubles the size that it grants (socket(7))
-    return WindowCause(side, node, granted, *((name, value) if bounds else ()))
+        window = seen.send_window_bytes if sends else seen.receive_window_bytes
+        is_bound = window is not None and window < asked
+    return WindowCause(side, node, granted, *((name, value) if is_bound else ()))
 
 
 def sysctl_value(info: RunInfo, cell: Cell, node: str, name: str) -> str | None:
-    """Return the value of a sysctl in a test: as its condition sets it, or else as the node had it; None if unknown."""
-    for condition in info.plan.conditions:
+    """Return the value of a sysctl in a test: as its condition sets it, or else as the node had it; None if unknown.
+
+    FreeBSD and Windows lack the sysctls that rigctl asks for by Linux's names, so a condition cannot set them there.
+    """
+    own = info.facts.get(node, {})
+    for condition in info.plan.conditions if host_system(own) in (None, "Linux") else ():
         for setting in condition.settings:
             if condition.name == cell.condition and setting.kind == "sysctl" and setting.name == name:
                 return setting.value
-    found = (info.facts.get(node, {}).get("sysctls") or {}).get(name)
+    found = (own.get("sysctls") or {}).get(name)
     return None if found is None else " ".join(str(found).split())

@@ -37,6 +37,8 @@ class Evidence(NamedTuple):
     window_share: float | None = None  # goodput ÷ (flows × whole segments of `window_bytes` ÷ `rtt_min_ms`)
     sndbuf_bytes: float | None = None  # smallest send buffer that the kernel granted a flow
     rcvbuf_bytes: float | None = None  # smallest receive buffer
+    send_window_bytes: float | None = None  # smallest window for which the send buffers have room
+    receive_window_bytes: float | None = None  # smallest window for which the receive buffers have room
     in_flight_share: float | None = None  # goodput × round-trip time ÷ advertised window
     in_flight_sndbuf: float | None = None  # goodput × round-trip time ÷ send buffer
     in_flight_cwnd: float | None = None  # goodput × round-trip time ÷ congestion window
@@ -73,7 +75,7 @@ class Evidence(NamedTuple):
     agent_share: float | None = None  # CPU time of the busier agent ÷ (elapsed time × its threads)
 
 
-_LEAST: Final = frozenset({"rtt_min_ms", "sndbuf_bytes", "rcvbuf_bytes"})
+_LEAST: Final = frozenset({"rtt_min_ms", "sndbuf_bytes", "rcvbuf_bytes", "send_window_bytes", "receive_window_bytes"})
 
 
 def pool_evidence(several: Sequence[Evidence]) -> Evidence:

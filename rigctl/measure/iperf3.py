@@ -289,6 +289,7 @@ class _FlowEnd:
             last_byte_ns=self._at_ns(last_s),
             sndbuf_bytes=start.sndbuf_actual if asked else None,
             rcvbuf_bytes=start.rcvbuf_actual if asked else None,
+            buffers_doubled=start.system_info.partition(" ")[0] in ("", "Linux"),
             tcp=tcp,
             granted=Settings({CONGESTION: self.report.end.sender_tcp_congestion} if sends and not udp else {}),
             datagrams=_datagrams(total, sends, counted, cell) if udp and total is not None else None,

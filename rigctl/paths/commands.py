@@ -43,6 +43,12 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "netsh interface ip delete destinationcache",
     ),
     "clock": ("timedatectl set-ntp true", "service ntpd onerestart", "w32tm /resync"),
+    "mac": (
+        "ip link set dev {interface} address MAC",
+        "ifconfig {interface} ether MAC",
+        'Set-NetAdapter -Name "{interface}" -MacAddress MAC',
+    ),
+    "ports": ("ss -tlnp", "sockstat -46l", "netstat -abno"),
     "sockets": ("ss -tinp", "sockstat -c", "netstat -nb"),
     "firewall": (
         "nft list ruleset",

@@ -22,6 +22,8 @@ _OWN: Final = ("EPERM", "EACCES")
 """errno names of sends that the sender's firewall refuses."""
 _PROHIBITED: Final = {(3, 9), (3, 10), (3, 13)}
 """ICMP type and code of "administratively prohibited" (RFC 1812, 5.2.7.1). In ICMPv6 it is (1, 1) (RFC 4443)."""
+_PROFILES: Final = 3
+"""Profiles of Microsoft's firewall: domain, private and public. The firewall is off if all are known to be off."""
 _UNRESOLVED: Final = {(3, 1), (1, 3)}
 """Type and code of ICMP "host unreachable" and of ICMPv6 "address unreachable"."""
 
@@ -60,7 +62,7 @@ def listening(state: RigState) -> Iterator[Finding]:
     """Check that each node has enough free data ports for every test."""
     for node in state.nodes.values():
         if node.deaf is not None:
-            yield find_on(node, ways.NO_FREE_PORT, why=node.deaf, node=node.name)
+            yield find_on(node, ways.NO_FREE_PORT, why=node.deaf, command=command_on(node, "ports"))
 
 
 def _tcp_fault(state: RigState, path: PathState) -> Finding | None:
@@ -97,9 +99,11 @@ def _port_fault(state: RigState, path: PathState, sentence: Sentence, **words: o
     known = {"node": here.name, "peer": there.name, "address": there.address, "asking": path.asking}
     known |= {"firewall": command_on(here, "firewall"), "peer_firewall": command_on(there, "firewall")}
     known |= {"rights": rights_on(here), "peer_rights": rights_on(there)}
-    profiles = [name for name, on in (there.facts.get("firewall") or {}).items() if on]
-    if sentence is ways.DROPPED and profiles:
-        sentence, known["profiles"] = ways.FIREWALL_IN, ", ".join(profiles)
+    firewall = there.facts.get("firewall") or {}
+    if sentence is ways.DROPPED and any(firewall.values()):
+        sentence, known["profiles"] = ways.FIREWALL_IN, ", ".join(name for name, on in firewall.items() if on)
+    elif sentence is ways.DROPPED and len(firewall) == _PROFILES:
+        sentence, known["program"] = ways.FIREWALL_OTHER, there.program or "the agent"
     known["command"] = command_on(here, "way", peer=f"the data address of {there.name}")
     return sentence.say(paths_of(path.ends), {"port": path.port}, **known, **words)
 
@@ -150,7 +154,11 @@ def _say_too_small(state: RigState, path: PathState, largest: int) -> Finding:
     if (here := state.nodes[path.source]).is_freebsd or here.is_windows:
         return mtu.PATH_MTU_UNTOLD.say(subject, numbers, system="Windows" if here.is_windows else "FreeBSD")
     message = '"packet too big"' if path.version == 6 else '"fragmentation needed"'
-    return mtu.BLACK_HOLE.say(subject, numbers, message=message)
+    commands = f"ip link set dev INTERFACE mtu {largest}"
+    if (there := state.nodes[path.destination]).is_freebsd or there.is_windows:
+        ends = (f"{command_on(each, 'mtu', mtu=largest)} on {each.name}" for each in (here, there))
+        commands = "; ".join(ends)
+    return mtu.BLACK_HOLE.say(subject, numbers, message=message, commands=commands)
 
 
 def numbers_of(size: int, version: int) -> dict[str, int]:
@@ -240,7 +248,7 @@ def _find_shared_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[
         apart = any(_share_network(first, each) for each in other_hosts)
         if apart or (twins and paths):
             level = Severity.ERROR if paths else Severity.WARNING
-            yield ways.MAC_SHARED.at(level).say(about_nodes(names), mac=mac, interface=first.interface), paths
+            yield ways.MAC_SHARED.at(level).say(about_nodes(names), mac=mac, command=command_on(first, "mac")), paths
 
 
 def _find_wrong_macs(state: RigState, faulty: Iterable[PathState]) -> Iterator[_Cause]:

@@ -134,7 +134,7 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
     if view.plan.virtual is not None:
         text = "Network namespaces of one computer take the place of hosts and switch. The figures are not a product's."
         yield "Virtual rig", text
-    yield from (("Windows", finding.text) for finding in method.windows_findings(view))
+    yield from (("Experimental", finding.text) for finding in method.experimental_findings(view))
     times, *sentences = method.sentences(replace(info, versions={}), view.every, [])
     yield "Tests", f"{times} {_pairs(view)}."
     yield "Links", _links(view)

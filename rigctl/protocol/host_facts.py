@@ -25,6 +25,7 @@ class HostCard(_Part):
     driver: _Text | None = None
     driver_date: _Text | None = None  # as in 2021-03-04
     driver_version: _Text | None = None
+    driver_provider: _Text | None = None
     interrupt_moderation: _Number | None = None  # this and the next: numbers of the driver's standardized keywords
     rss: _Number | None = None
     rss_queues: _Number | None = None

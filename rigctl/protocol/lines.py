@@ -191,6 +191,7 @@ _DATAGRAMS: Final = {"datagrams" if each.name == "count" else each.name: each.na
 """Maps keys of a line to fields of `Datagrams`."""
 _STORED: Final = {"sndbuf": "sndbuf_bytes", "rcvbuf": "rcvbuf_bytes", "advertised_window": "advertised_window_bytes"}
 """Maps keys of a flow's totals to the names in `records.flat`, where the two differ."""
+_DOUBLED: Final = "buffers_doubled"
 _TOTALS: Final = (
     "id",
     "flow",
@@ -202,6 +203,7 @@ _TOTALS: Final = (
     "timeouts",
     *_STORED,
     *GRANTED,
+    _DOUBLED,
     *(name for names in GROUPS.values() for name in names.values() if name not in _STORED.values()),
 )
 _NUMBERS: Final = TypeAdapter(dict[str, WireNumber | None], config=ConfigDict(strict=True))
@@ -313,7 +315,9 @@ def _answer(value: dict[str, Any]) -> Answer:
 
 def _totals(value: dict[str, Any]) -> FlowTotals:
     _only(value, _TOTALS)
-    granted = {key: value.pop(key) for key in GRANTED}
+    granted = {key: value.pop(key) for key in (*GRANTED, _DOUBLED)}
+    if granted[_DOUBLED] is not True and granted[_DOUBLED] is not False:
+        raise ValueError(f'"{_DOUBLED}" to be true or false')
     counts = _counts(value, "bytes", "timestamps")
     stored = granted | {_STORED.get(key, key): count for key, count in counts.items()}
     return FlowTotals(counts["id"], counts["flow"], side_from(stored))

@@ -14,9 +14,9 @@ def encode(text: str) -> str:
     return "".join(chr(byte) if 0x20 < byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in text.encode())
 
 
-_ORDER_LIMIT: Final = 1024  # bytes of an order, newline included
+_ORDER_LIMIT: Final = 4096  # bytes of an order, newline included
 _MOST: Final = 2**63 - 1
-_WORD: Final = re.compile(r"[!-~]{1,765}")
+_WORD: Final = re.compile(r"[!-~]{1,2304}")  # an interface of Windows, percent-encoded: 256 characters of 9 bytes
 
 
 def _keys(record: "Order | Sockets") -> Iterator[tuple[str, object]]:

@@ -58,6 +58,7 @@ from rigctl.records.run import (
     RunStatus,
     Status,
     Unmet,
+    host_system,
     tag_text,
     user_tags,
 )

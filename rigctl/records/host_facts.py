@@ -38,6 +38,7 @@ _RECORDS: Final = (
     HostFact(key="driver", kind=str, title="NIC driver"),
     HostFact(key="driver_version", kind=str, title="Its version"),
     HostFact(key="driver_date", kind=str, title="Its date"),
+    HostFact(key="driver_provider", kind=str, title="Its provider"),
     HostFact(key="firmware", kind=str, title="NIC firmware"),
     HostFact(key="numa_node", kind=int, title="NUMA node of the NIC"),
     HostFact(key="interrupt_processors", kind=str, title="Processors of its interrupts"),

@@ -132,6 +132,7 @@ class Side:
     series: Series = field(default_factory=Series)
     granted: Settings = NO_SETTINGS  # effective values of settings that have no field here
     sending: bool = True  # True for the sender of data; `Flow` sets False for the receiver
+    buffers_doubled: bool = True  # False: the buffers have the sizes that were set, as on FreeBSD and Windows
 
     def __getitem__(self, setting: Setting[_T]) -> _T | None:
         """Return the effective value of a setting at this side; None if unknown."""

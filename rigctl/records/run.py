@@ -13,6 +13,11 @@ Facts: TypeAlias = dict[str, Any]
 """Host facts of a node: JSON values by the names in `rigctl.hosts.facts`."""
 
 
+def host_system(facts: Facts) -> str | None:
+    """Return `Linux`, `FreeBSD` or `Windows`, the first word of the fact `kernel`; None if it is unknown."""
+    return next(iter(str(facts.get("kernel") or "").split()), None)
+
+
 class Status(StrEnum):
     """The outcome of a repetition. Means include only repetitions with the status `OK`."""
 

@@ -83,8 +83,7 @@ class Queue:
     async def refusal(self, place: int) -> NodeError:
         """Return an error that tells which run holds the node, since when, and what to do."""
         use = await self._first()
-        by, find = str(use or _UNKNOWN), f"ss -xap | grep rigctl-lock-{lock_name(self._host.node)}"
-        find = 'tasklist /fi "imagename eq agent-*"' if self._host.is_windows else find
+        by, find = str(use or _UNKNOWN), await self._command() if use is None else ""
         end = f"end it (on the node: process {use.pid})" if use else f"end it (on the node, as root: {find})"
         # An exiting agent may free its label before the lock. So if this run had the lock, an unknown one is its own.
         own = self._claim.had_it if use is None else use.place == 0 and use.holder == _ascii(self._claim.holder)
@@ -97,6 +96,14 @@ class Queue:
         else:
             what = f"in use by {by}. Wait for it to end (--wait 30m), or {end}"
         return BusyError(self._host.node.name, what, own=own)
+
+    async def _command(self) -> str:
+        """Return the command that shows the process with the node's lock, on the node's operating system."""
+        name = f"rigctl-lock-{lock_name(self._host.node)}"
+        if self._host.is_windows:
+            return 'tasklist /fi "imagename eq agent-*"'
+        is_freebsd = (await self._host.output("uname -s")).strip() == "FreeBSD"
+        return f"fstat /tmp/{name}-0" if is_freebsd else f"ss -xap | grep {name}"
 
     async def _first(self) -> Use | None:
         """Return the other run that holds the node's lock, or is first in the queue; None if there is none."""

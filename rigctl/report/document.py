@@ -82,7 +82,7 @@ def document(view: RunView) -> Document:
         about=(rig_words(info.plan), *when(info)),
         notes=info.plan.notes,
         findings=by_weight(
-            [*method.windows_findings(view), *findings, *until_findings(view), *method.rig_findings(info)]
+            [*method.experimental_findings(view), *findings, *until_findings(view), *method.rig_findings(info)]
         ),
         results=tuple(results),
         sections=(*expectations.sections(info, verdicts), *rest, *_closing(view, parts)),

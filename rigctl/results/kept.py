@@ -20,15 +20,17 @@ from rigctl.records import RepetitionHead, RunInfo, RunPlan, Stream
 from rigctl.results.condense import KEPT_FIGURES
 from rigctl.results.condensed import (
     CondensedRun,
+    CounterTotals,
     Details,
     FiguresOfRepetition,
     Gap,
+    PointTotals,
     RepetitionKey,
     RunCounters,
     StreamNotes,
 )
 
-_MEANING: Final = 1
+RESULTS_VERSION: Final = 1
 """To be incremented when the meaning of a figure, of evidence or of another detail changes."""
 _MOST_BYTES: Final = 1 << 28
 _LEVEL: Final = 6
@@ -50,14 +52,16 @@ _TEXTS: Final = TypeAdapter(list[str | None])
 _NUMBERS: Final = TypeAdapter(list[bool | int | float | None])
 _COLUMNS: Final = TypeAdapter(dict[str, list[Any]])
 _ROWS: Final = TypeAdapter(list[_DetailRow])
-_RUN_COUNTERS: Final = TypeAdapter(RunCounters)
+_RUN_COUNTERS: Final = TypeAdapter(tuple[tuple[CounterTotals, ...], tuple[PointTotals, ...], bool])
 
 
 def stamp_of(info: RunInfo, repetitions: Iterable[RepetitionHead]) -> str:
     """Return a digest of what the results of a run follow from, besides its plan, which never changes."""
     heads = [(*one.key, str(one.status), one.started_at, one.wall_s) for one in repetitions]
     names = [figure.name for figure in KEPT_FIGURES], Evidence._fields
-    text = json.dumps([_MEANING, names, info.started_at, info.ended_at, info.facts, heads], sort_keys=True, default=str)
+    text = json.dumps(
+        [RESULTS_VERSION, names, info.started_at, info.ended_at, info.facts, heads], sort_keys=True, default=str
+    )
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
@@ -71,10 +75,11 @@ def pack_run(info: RunInfo, repetitions: Sequence[RepetitionHead], run: Condense
     }
     known = {name: column for name, column in columns.items() if any(value is not None for value in column)}
     rows = [_row_of(own, run.details[one.key]) for one, own in each]
+    counters = (run.counters.each, run.counters.whole, run.counters.ports_read)
     return {
         _FIGURES: _deflate(json.dumps(known, default=_plain).encode()),
         _DETAILS: _deflate(_ROWS.dump_json(rows, fallback=_plain)),
-        _COUNTERS: _deflate(_RUN_COUNTERS.dump_json(run.counters, fallback=_plain)),
+        _COUNTERS: _deflate(_RUN_COUNTERS.dump_json(counters, fallback=_plain)),
     }
 
 
@@ -88,7 +93,7 @@ def unpack_run(info: RunInfo, repetitions: Sequence[RepetitionHead], parts: Mapp
         figures = _figures_from(keys, streams, _COLUMNS.validate_json(_inflate(parts[_FIGURES])))
         rows = _ROWS.validate_json(_inflate(parts[_DETAILS]))
         details = {key: _details_from(own, row) for key, own, row in zip(keys, streams, rows, strict=True)}
-        counters = _RUN_COUNTERS.validate_json(_inflate(parts[_COUNTERS]))
+        counters = RunCounters(*_RUN_COUNTERS.validate_json(_inflate(parts[_COUNTERS])))
     except (ValidationError, ValueError, LookupError, zlib.error):
         return None
     return CondensedRun(figures, lambda: details, lambda: counters)

@@ -31,7 +31,7 @@ from rigctl.yamlfile.fields import (
 
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", re.ASCII)
 HOST: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}", re.ASCII)
-USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}", re.ASCII)  # or user@domain, DOMAIN\user
+USER: Final = re.compile(r"\w(?:[\w.@\\+' -]{0,62}[\w.@\\+$-])?")  # or user@domain, DOMAIN\user, John Doe, Jürgen
 JUMP: Final = re.compile(
     r"([A-Za-z0-9_][A-Za-z0-9_.@\\+-]{0,63}@)?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?",
     re.ASCII,
@@ -41,9 +41,9 @@ SWITCH_PORT: Final = re.compile(r"[!-~](?:[ -~]{0,62}[!-~])?")
 _MOST_FILE_BYTES: Final = 1024**2
 _MOST_SYSCTL: Final = 255
 _SYSCTL: Final = re.compile(r"[A-Za-z0-9_-]+([./:][A-Za-z0-9_:-]+)+", re.ASCII)
-_MOST_INTERFACE: Final = 63
+_MOST_INTERFACE: Final = 256
 _INTERFACE: Final = re.compile(rf"[^\s/](?:[^/\x00-\x1f\x7f]{{0,{_MOST_INTERFACE - 2}}}[^\s/])?")
-"""On Linux an interface has at most 15 characters; on Windows the user names it, as in `Ethernet 2`."""
+"""On Linux an interface has at most 15 characters; on Windows the user names it, as in `Ethernet 2`, with up to 256."""
 _MIN_MTU, _MAX_MTU = 576, 65536
 _MIN_RTT_S: Final = 0.0001
 _MAX_RTT_S: Final = 10.0
@@ -104,6 +104,17 @@ def _quantity(
     example: str,
 ) -> PlainValidator:
     return PlainValidator(lambda value: parse_between(name, value, parse, bounds, expected, example))
+
+
+def _data_interface(value: object) -> str:
+    # `parse_text` would refuse a name of more than 200 characters.
+    text = value.strip() if isinstance(value, str) and value.strip() else parse_text("data_interface", value, "a name")
+    if not _INTERFACE.fullmatch(text):
+        raise FieldError(
+            f"data_interface {show_value(text)}: expected an interface name of 1 to {_MOST_INTERFACE} characters, "
+            "as in eth0"
+        )
+    return text
 
 
 _RATES: Final = f"{format_rate(_MIN_RATE)} to {format_rate(_MAX_RATE)}"
@@ -204,7 +215,7 @@ Jump = Annotated[
 ]
 Interface = Annotated[
     str | None,
-    _matching("data_interface", _INTERFACE, f"an interface name of 1 to {_MOST_INTERFACE} characters, as in eth0"),
+    PlainValidator(_data_interface),
     json_type("string", minLength=1, maxLength=_MOST_INTERFACE),
 ]
 DataPorts = Annotated[

@@ -15,7 +15,7 @@ from rigctl.base.errors import NodeError
 from rigctl.conditions.condition import KEYS_BY_KIND
 from rigctl.conditions.keys import BUFFER_SYSCTLS, CONGESTION_SYSCTL, RESIZE_SYSCTL
 from rigctl.hosts.setting import await_link, restore, set_on, setting_text
-from rigctl.records import Cell, Condition, HostSetting, RunPlan
+from rigctl.records import Cell, Condition, HostSetting, RunPlan, host_system
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.remote.host import Host
 from rigctl.runner.nodes import Nodes
@@ -24,7 +24,11 @@ from rigctl.settings import WINDOW
 _CONTACT_S: Final = 20.0
 _INTERRUPTED_S: Final = 1.5
 """After Ctrl-C, time to start another agent on a node whose agent has ended; the run must end within 3 s."""
-_AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
+_AVAILABLE: Final = {
+    "Linux": ("net.ipv4.tcp_available_congestion_control", "modprobe tcp_"),
+    "FreeBSD": ("net.inet.tcp.cc.available", "kldload cc_"),
+}
+"""Maps a system to its sysctl with the available congestion controls, and the command that loads another one."""
 _LEAST_BUFFER: Final = 4096
 _MOST_BUFFER: Final = 6 * 1024**2
 """Linux's defaults of the smallest and the largest TCP buffer in bytes (tcp(7), tcp_rmem, tcp_wmem)."""
@@ -66,10 +70,12 @@ def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
     node = nodes.rig.nodes.get(error.node)
     is_on_congestion = any(name in error.what for name in (CONGESTION_SYSCTL, "TCP_CONGESTION"))
     if congestion is not None and error.error in ("ENOENT", "EPERM") and is_on_congestion:
-        available = (nodes.facts_of(error.node).get("sysctls") or {}).get(_AVAILABLE, "unknown")
+        facts = nodes.facts_of(error.node)
+        name, load = _AVAILABLE["FreeBSD" if host_system(facts) == "FreeBSD" else "Linux"]
+        available = (facts.get("sysctls") or {}).get(name, "unknown")
         if error.error == "EPERM" and congestion in available.split():
             return f". Only root may use {congestion}: see net.ipv4.tcp_allowed_congestion_control, or set `sudo: true`"
-        return f". Its {_AVAILABLE} is {available}. Load {congestion} there as root: modprobe tcp_{congestion}"
+        return f". Its {name} is {available}. Load {congestion} there as root: {load}{congestion}"
     if error.error in ("EPERM", "EACCES") and node is not None and not node.sudo and nodes.rig.virtual is None:
         return f". This needs root: log in as root, or give node {node.name} `sudo: true` in the rig file"
     return ""

@@ -53,6 +53,7 @@ MAX_DURATION_S: Final = 86_400.0  # the same limit as that of iperf3 -t
 _MAX_REPEAT: Final = 1000
 _TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; safe, because of O_TMPFILE
 _MOST_FOLDER: Final = 255
+_FOLDER: Final = r"^(/|[A-Za-z]:[\\/])"  # of Linux and FreeBSD, or of Windows
 _MOST_HEAD: Final = 40  # most characters of a title in `heads`
 _MIN_BIN_S: Final = 0.0001
 _MAX_BIN_S: Final = 1.0
@@ -104,9 +105,10 @@ def _folder(name: str, value: object) -> str:
     # `parse_text` would refuse a path of more than 200 characters.
     text = value.strip() if isinstance(value, str) and value.strip() else ""
     text = text or parse_text(name, value, "a folder, as in /var/tmp")
-    if not text.startswith("/") or not text.isprintable() or len(text.encode()) > _MOST_FOLDER:
+    if not re.match(_FOLDER, text) or not text.isprintable() or len(text.encode()) > _MOST_FOLDER:
         raise FieldError(
-            f"{name} {show_value(text)}: expected an absolute path of at most {_MOST_FOLDER} bytes, as in /var/tmp"
+            f"{name} {show_value(text)}: expected an absolute path of at most {_MOST_FOLDER} bytes, as in /var/tmp "
+            "or C:\\Temp"
         )
     return text
 
@@ -317,7 +319,7 @@ class ScenarioKeys(YamlSection):
         description="Width of bins, 0.1ms to 1s, for throughput over time and gaps; for tests tcp, udp and file.",
         examples=["0.5ms"],
     )
-    folder: Annotated[str, validator_for(_folder), WithJsonSchema({"type": "string", "pattern": "^/"})] = Field(
+    folder: Annotated[str, validator_for(_folder), WithJsonSchema({"type": "string", "pattern": _FOLDER})] = Field(
         _TEST_FOLDER,
         description="Test file: folder on each node's disk for files, which rigctl removes.",
         examples=[_TEST_FOLDER],

@@ -63,9 +63,9 @@ def _window(name: str, value: object) -> int:
 
 
 def _window_of_side(side: Any) -> int | None:  # noqa: ANN401 — a `Side` of rigctl.records, which imports this module
-    """Return the window of a side in bytes: half the buffer, which Linux doubles (socket(7)). None if unknown."""
-    granted = side.sndbuf_bytes if side.sending else side.rcvbuf_bytes
-    return None if granted is None else granted // 2
+    """Return the window of a side in bytes: the buffer, of which Linux reports twice the size. None if unknown."""
+    granted: int | None = side.sndbuf_bytes if side.sending else side.rcvbuf_bytes
+    return granted // 2 if granted is not None and side.buffers_doubled else granted
 
 
 def _congestion(name: str, value: object) -> str:
@@ -110,7 +110,7 @@ WINDOW: Final[Setting[int | None]] = Setting(
     effective=Effective(ends=Ends.BOTH, of=_window_of_side),
     columns=(
         as_column("window_bytes", "B", "window requested of each flow; empty: none"),
-        as_column("window_effective_bytes", "B", "half the smaller of the granted SO_SNDBUF and SO_RCVBUF"),
+        as_column("window_effective_bytes", "B", "the smaller granted buffer, SO_SNDBUF or SO_RCVBUF; of Linux half"),
         DataColumn(
             name="sndbuf_bytes",
             unit="B",

@@ -44,7 +44,8 @@ def read_kept(store: Store, run: str, stamp: str) -> dict[str, bytes]:
         if not _has_table(connection):
             return {}
         query = select(own.part, own.packed).where(own.run == run, own.stamp == stamp)
-        return {row.part: bytes(row.packed) for row in connection.execute(query)}
+        # SQLite may have a text in any column.
+        return {row.part: row.packed for row in connection.execute(query) if isinstance(row.packed, bytes)}
 
 
 def write_kept(store: Store, run: str, stamp: str, parts: Mapping[str, bytes]) -> None:

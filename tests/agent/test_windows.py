@@ -94,7 +94,7 @@ def test_what_a_sender_counts_comes_to_the_other_system(
         ("listen placement=nic", "EINVAL", "placement: "),
         ("connect zerocopy=1", "EOPNOTSUPP", "zerocopy: "),
         ("set kind=mtu interface=Ethernet%202 value=9000", "EOPNOTSUPP", "mtu: "),
-        ("set kind=sysctl name=net.ipv4.tcp_rmem value=1", "EOPNOTSUPP", "sysctl: "),
+        ("set kind=sysctl name=net.ipv4.tcp_rmem value=1", "EOPNOTSUPP", "sysctl net.ipv4.tcp_rmem: "),
     ],
 )
 def test_what_windows_has_not_is_refused_by_its_name(pair: Pair, order: str, error: str, message: str) -> None:
@@ -105,10 +105,60 @@ def test_what_windows_has_not_is_refused_by_its_name(pair: Pair, order: str, err
     assert (answer["error"], answer["message"][: len(message)]) == (error, message)
 
 
+MODERATION = "*InterruptModeration"
+
+
+@pytest.mark.parametrize(
+    ("setting", "keyword", "value"),
+    [
+        ("kind=coalesce name=rx_usecs value=0", MODERATION, 0),
+        ("kind=coalesce name=rx_usecs value=50", MODERATION, 1),
+        ("kind=coalesce name=adaptive_rx value=on", MODERATION, 1),
+        ("kind=coalesce name=adaptive_rx value=off", MODERATION, 0),
+        ("kind=mtu value=9000", "*JumboPacket", 9014),
+        ("kind=channels name=combined value=4", "*NumRssQueues", 4),
+        ("kind=rings name=rx value=512", "*ReceiveBuffers", 512),
+        ("kind=rings name=tx value=1024", "*TransmitBuffers", 1024),
+    ],
+)
+def test_a_setting_of_the_card_is_refused_with_the_line_that_sets_it(
+    pair: Pair, setting: str, keyword: str, value: int
+) -> None:
+    answer = pair["windows"].ask(f"set {setting} interface=LAN%202")
+    line = f'Set-NetAdapterAdvancedProperty -Name "LAN 2" -RegistryKeyword "{keyword}" -RegistryValue {value}'
+    assert answer["error"] == "EOPNOTSUPP"
+    assert answer["message"].endswith(f"in PowerShell, as administrator: {line}")
+
+
+@pytest.mark.parametrize(("name", "taken"), [("L" * 16, True), ("%C3%BC" * 256, True), ("L" * 770, False), ("", False)])
+def test_an_interface_has_as_many_characters_as_windows_gives_it(pair: Pair, name: str, taken: bool) -> None:
+    answer = pair["windows"].ask(f"listen endpoint=1 address=127.0.0.1 {settings()} interface={name}")
+    assert (answer["ok"], "1 to 256 characters" in answer.get("message", "")) == (taken, not taken)
+
+
+def test_a_folder_of_windows_is_taken_there_and_nowhere_else(pair: Pair, tmp_path: Path) -> None:
+    file, folder = "test=file size=3000001 disk=1", "folder=C:\\windows"
+    got, sent = measured(pair["windows"], pair["linux"], file, listen=folder, connect=f"folder={tmp_path}")
+    assert got.totals[0]["bytes"] == sent.totals[0]["bytes"] == 3_000_001
+    close(*pair.values())
+    for system, refused in (("linux", folder), ("windows", "folder=temp"), ("linux", "folder=temp")):
+        answer = pair[system].ask(f"listen endpoint=1 address=127.0.0.1 {settings(extra=file)} {refused}")
+        assert answer["message"] == "folder: expected an absolute path of this system"
+
+
+def test_the_load_is_that_of_all_processors(pair: Pair) -> None:
+    got, _ = measured(pair["windows"], pair["linux"], "")
+    assert got.last["cpus"] == pair["windows"].hello["cpus"]
+    assert got.last["node_busy_us"] >= (got.last["busiest_cpu_us"] or 0) >= 0
+    close(*pair.values())
+
+
 def test_a_window_is_set_where_it_is_asked_for_and_nowhere_else(pair: Pair) -> None:
     asked = {}
     for extra in ("", "window=70000"):
-        asked[extra] = measured(pair["windows"], pair["linux"], extra)[0].totals[0]["rcvbuf"]
+        got, sent = measured(pair["windows"], pair["linux"], extra)
+        asked[extra] = got.totals[0]["rcvbuf"]
+        assert (got.totals[0]["buffers_doubled"], sent.totals[0]["buffers_doubled"]) == (False, True)
         close(*pair.values())
     assert asked == {"": None, "window=70000": 70_000}
 

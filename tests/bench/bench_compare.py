@@ -18,6 +18,7 @@ from bench import command, table, timed
 from rigctl.analysis.nights.comparison import FigureChange, compare_runs
 from rigctl.analysis.run_view import RunView
 from rigctl.model.statistics.comparing import Comparison
+from rigctl.results.read import read_results
 from rigctl.store import open_store
 
 RIG: Final = 'virtual: namespaces\nlinks: {rate: 100M, mtu: 1500}\nnodes: {hub: , "n[01..10]": }\n'
@@ -96,9 +97,7 @@ def judge(folders: list[Path]) -> None:
     for folder in folders:
         bench, last = Bench(folder), None
         with open_store(str(bench.store), create=False) as store:
-            views = {
-                run: RunView.in_memory(store.run(run), store.repetitions(run, series=False)) for run, _, _ in bench.runs
-            }
+            views = {run: RunView(read_results(store, store.run(run))) for run, _, _ in bench.runs}
         for run, node, percent in bench.runs:
             if last is not None:
                 changes = compare_runs(views[last], views[run]).tests

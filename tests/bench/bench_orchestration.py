@@ -143,7 +143,7 @@ def matrix_taken(lab: PairLab, tool: str, matrix: Matrix) -> tuple[float, list[f
 
 def _own_skews_ms(lab: PairLab) -> list[float]:
     with open_store(str(lab.folder / "s.db")) as store:
-        measured = store.repetitions(store.run(None).run, series=False)
+        measured = store.repetitions(store.run(None).run, samples=False)
     if bad := [each.reason for each in measured if each.status is not Status.OK]:
         print(f"repetitions that are not valid: {len(bad)} ({bad[0]})", file=sys.stderr)
     return [each.start_skew_us / 1e3 for each in measured if each.start_skew_us is not None]

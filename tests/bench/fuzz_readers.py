@@ -46,6 +46,7 @@ with atheris.instrument_imports(include=["rigctl"]):
     from rigctl.runner.schedule import MeasurementOrder
     from rigctl.scenario.load import Overrides, load_plan
     from rigctl.store import Store, open_store
+    from rigctl.store.kept_results import read_kept
     from rigctl.store.run_files import pack_runs, take
     from rigctl.switches.cli import UnreadableError, cisco_ios, dell_os9
 
@@ -264,7 +265,7 @@ def _read(store: Store, run: str, data: bytes) -> None:
     """All that a command reads of a run; every 16th case also what is slow: its file."""
     store.run(run)
     store.repetitions(run)
-    store.history.figures([run], 1)
+    read_kept(store, run, "")
     store.measured()
     store.statuses(run)
     store.controllers()

@@ -29,6 +29,7 @@ _REGISTRY = {
 "*RSS"="1"
 "DriverDate"="3-4-2021"
 "DriverDesc"="Loop"
+"ProviderName"="Anybody"
 "NetCfgInstanceId"="{00000001-0000-0000-0000-4E6574446576}"
 
 [System\\CurrentControlSet\\Services\\nsiproxy] 1700000000

@@ -7,7 +7,7 @@ from rigctl.protocol.lines import AgentLine, parse_line
 from rigctl.records.flat import GRANTED
 
 TOTALS: dict[str, Any] = dict.fromkeys(GRANTED) | json.loads(
-    '{"id":8,"flow":0,"bytes":735000000,"first_byte_ns":1,"last_byte_ns":2,"sndbuf":131072,"rcvbuf":131072,"mss":1448,'
+    '{"id":8,"flow":0,"bytes":735000000,"first_byte_ns":1,"last_byte_ns":2,"sndbuf":131072,"rcvbuf":131072,"buffers_doubled":true,"mss":1448,'
     '"rcv_mss":1448,"advmss":1448,"pmtu":1500,"rtt_us":310,"rtt_min_us":60,"retransmits":0,"retransmitted_bytes":0,'
     '"cwnd":45,"busy_us":5000000,"rwnd_limited_us":0,"sndbuf_limited_us":0,"advertised_window":65536,"segs_out":510000,"segs_in":12000,"acked_bytes":735000000,"unacked":0,"timeouts":0,"delivered":507600,"delivered_ce":null,"received_ce":null,"timestamps":true,'
     '"congestion":"cubic","nodelay":false,"round_trips":null,"rtt_sum_ns":null,"rtt_min_ns":null,"rtt_max_ns":null,"disk_us":null,"sync_us":null,'

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from rigctl import __version__
-from rigctl.analysis.nights.history import FIGURE_RULES
 from rigctl.protocol.lines import VERSION
 from rigctl.records import Cell, Pair
 from rigctl.report.sections import datagrams, messages, streams
+from rigctl.results.kept import RESULTS_VERSION
 from rigctl.settings import SETTINGS
 from rigctl.settings.kinds import KINDS, Kind
 from rigctl.store.schema import SCHEMA_VERSION
@@ -43,7 +43,7 @@ def test_what_is_shown_is_of_this_version(path: str) -> None:
 def test_the_page_on_versions_has_the_present_ones() -> None:
     page = (ROOT / "docs" / "reference" / "versions.md").read_text()
     rows = dict(re.findall(r"^\| (\w+)[^|]* \| (\d[\d.]*)[^|]* \|", page, re.MULTILINE))
-    shown = {"rigctl": __version__, "store": SCHEMA_VERSION, "agent": VERSION, "stored": FIGURE_RULES}
+    shown = {"rigctl": __version__, "store": SCHEMA_VERSION, "agent": VERSION, "kept": RESULTS_VERSION}
     assert {name: rows[name] for name in shown} == {name: str(version) for name, version in shown.items()}
 
 

@@ -10,6 +10,7 @@ from rigctl.findings import nodes as said
 from rigctl.hosts.surroundings import LOOPBACKS
 from rigctl.paths.commands import as_root, by_value, command_on, find_deviating, find_on, say_in_order
 from rigctl.paths.state import NodeState, RigState
+from rigctl.records import host_system
 
 _CLOCK_AHEAD_S: Final = 1.0
 """Clock difference from which logs and captures of two nodes are hard to compare."""
@@ -62,12 +63,24 @@ def rights(state: RigState) -> Iterator[Finding]:
 def conditions(state: RigState) -> Iterator[Finding]:
     """Report settings of conditions that a node refuses, as far as this is known without changing the settings."""
     for each in state.nodes.values():
-        yield from (find_on(each, said.REFUSED, why=text) for text in each.refused)
+        for text in each.refused:
+            why, _, remedy = text.partition("; in PowerShell, ")  # the agent for Windows names the command
+            refused = said.REFUSED.advising(bool(remedy))
+            yield find_on(each, refused, why=why, remedy=f"in PowerShell, {remedy}")
 
 
-def name_unchecked_on_freebsd(state: RigState) -> Iterator[Finding]:
-    """Report which checks are left out on FreeBSD nodes."""
-    yield from (find_on(each, said.UNCHECKED) for each in state.reached() if each.is_freebsd)
+_UNCHECKED: Final = {
+    "FreeBSD": "socket buffers, congestion control, the card and the processor",
+    "Windows": "routes, other traffic, the clock, socket buffers, congestion control, the card and the processor",
+}
+
+
+def name_unchecked(state: RigState) -> Iterator[Finding]:
+    """Report which checks are left out on FreeBSD and Windows nodes."""
+    for each in state.reached():
+        system = host_system(each.facts)
+        if system in _UNCHECKED:
+            yield find_on(each, said.UNCHECKED, system=system, proof=said.PROOF[system], unchecked=_UNCHECKED[system])
 
 
 def clock(state: RigState) -> Iterator[Finding]:

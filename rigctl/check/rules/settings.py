@@ -13,7 +13,13 @@ from rigctl.paths.state import NodeState, RigState
 from rigctl.settings import CONGESTION, MPTCP, READ, WINDOW, WRITE
 from rigctl.settings.sockets import MPTCP_ENABLED
 
-_LIMITS: Final = (("SO_RCVBUF", "net.core.rmem_max"), ("SO_SNDBUF", "net.core.wmem_max"))
+_LIMITS: Final = (
+    ("SO_RCVBUF", "net.core.rmem_max", 1.0),
+    ("SO_SNDBUF", "net.core.wmem_max", 1.0),
+    ("a socket buffer", "kern.ipc.maxsockbuf", 2048 / 2304),
+)
+"""Socket options, the sysctls that bound them, and the share of the sysctl's value that a buffer may have. FreeBSD
+counts the headers of its buffers (kern/uipc_sockbuf.c: sb_max × MCLBYTES ÷ (MSIZE + MCLBYTES))."""
 _AUTOTUNED: Final = (("receive", "net.ipv4.tcp_rmem"), ("send", "net.ipv4.tcp_wmem"))
 UNLIKE: Final = 4
 """A node is reported if another node's largest TCP buffer is at least this many times larger."""
@@ -50,18 +56,20 @@ def multipath(state: RigState) -> Iterator[Finding]:
 
 
 def windows(state: RigState) -> Iterator[Finding]:
-    """Check that no requested window exceeds net.core.rmem_max or wmem_max, to which the kernel limits it."""
+    """Check that no requested window exceeds the sysctl to which its kernel limits socket buffers."""
     for each in state.reached():
         cells = [cell for cell in state.cells() if not cell.resize and each.name in cell.nodes]
         fixed = {cell.number: cell[WINDOW] or 0 for cell in cells}
-        for option, sysctl in _LIMITS:
-            limit = _number(each.sysctl(sysctl))
+        for option, sysctl, share in _LIMITS:
+            value = _number(each.sysctl(sysctl))
+            limit = None if value is None else int(value * share)
             cut = [number for number, window in fixed.items() if limit is not None and window > limit]
             if limit is not None and cut:
                 most = max(fixed.values())
                 numbers = {"limit_bytes": limit, "wanted_bytes": most}
                 words = {"limit": format_bytes(limit), "most": format_bytes(most), "asking": _tests_asking(cut)}
-                yield find_on(each, window.WINDOW_CUT, numbers, option=option, sysctl=sysctl, most_bytes=most, **words)
+                words |= {"option": option, "sysctl": sysctl, "most_bytes": str(math.ceil(most / share))}
+                yield find_on(each, window.WINDOW_CUT, numbers, **words)
 
 
 def buffers(state: RigState) -> Iterator[Finding]:

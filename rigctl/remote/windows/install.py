@@ -67,7 +67,7 @@ def quote_word(text: str) -> str:
 
 
 def _missing_file_text(path: str) -> str:
-    folder = path.rpartition("\\")[0]
+    folder = path.rpartition("\\")[0].replace("'", "''")  # a quote within a text of PowerShell is written twice
     return (
         f"Its file {path} is gone: an antivirus has probably quarantined it. Restore it there, or exclude "
         f"its folder, in PowerShell as administrator: Add-MpPreference -ExclusionPath '{folder}'"

@@ -9,8 +9,8 @@ from itertools import chain
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.base.units import format_duration, format_rate
-from rigctl.base.values import divide, group_by, most
+from rigctl.base.units import format_duration, format_rate, size_words
+from rigctl.base.values import divide, group_by, least, most
 from rigctl.figures import Figure
 from rigctl.figures import datagrams as figures
 from rigctl.figures.effective import BURST_EFFECTIVE
@@ -31,9 +31,10 @@ from rigctl.findings.text import (
     upper_first,
 )
 from rigctl.limits.ceilings import LINE_RATE, reaches
+from rigctl.limits.hosts import BUFFER_BOUNDS
 from rigctl.limits.links import datagram_path
 from rigctl.model.repeating import Search, Trial
-from rigctl.records import Cell, RunInfo
+from rigctl.records import Cell, RunInfo, host_system
 from rigctl.report.blocks import Column, Entry, Part, Section, Table
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import (
@@ -123,7 +124,7 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
     if not view.meshes:
         yield from _answer(view)
     yield from search_findings(view)
-    yield from _losses(view.cells)
+    yield from _losses(view.info, view.cells)
     if short := [cell.cell.number for cell in view.cells if cell.counted and load_shortfall(cell) is not None]:
         yield losses.LOAD_NOT_SENT.say(tests(short), tests=numbers_text(short))
     if not view.classed:  # the part on traffic classes yields these findings
@@ -242,7 +243,7 @@ def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
     return bool(ceilings) and reaches(own / min(ceilings), LINE_RATE)
 
 
-def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+def _losses(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     known = {cell.cell.number: share for cell in cells if (share := _loss_share(cell)) is not None}
     if not any(known.values()):
         return
@@ -253,6 +254,23 @@ def _losses(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     yield sentence.say(tests(some), {"loss_pct": loss_pct}, **words)
     if full := [cell.cell.number for cell in cells if _drops_of(cell, figures.RECEIVER_DROPS)]:
         yield losses.BUFFERS_FULL.say(tests(full), tests=numbers_text(full))
+    yield from _uncounted(info, [cell for cell in cells if known.get(cell.cell.number)])
+
+
+def _uncounted(info: RunInfo, lossy: Sequence[CellSummary]) -> Iterator[Finding]:
+    """Yield a finding for each receiver whose system does not count what its full receive buffers drop."""
+    lost = [(cell, stream) for cell in lossy for stream in cell.streams if stream[figures.LOST]]
+    for node, own in group_by(lost, lambda one: one[1].stream.receiver).items():
+        system = host_system(info.facts.get(node, {})) or "Linux"
+        if system == "Linux" or any(stream[figures.RECEIVER_DROPS] is not None for _, stream in own):
+            continue
+        granted = least(stream.evidence.rcvbuf_bytes for _, stream in own)
+        bound = BUFFER_BOUNDS[system]["receive"].requested if system in BUFFER_BOUNDS else None
+        bounded = f"; {bound} bounds it" if bound is not None else ""
+        buffer = f" The buffer has {size_words(round(granted))}{bounded}." if granted is not None else ""
+        numbers = sorted({cell.cell.number for cell, _ in own})
+        words = {"nodes": node, "system": system, "tests": numbers_text(numbers), "buffer": buffer}
+        yield losses.DROPS_UNCOUNTED.say(tests(numbers), {"rcvbuf_bytes": granted}, **words)
 
 
 def _loss_share(cell: CellSummary) -> float | None:

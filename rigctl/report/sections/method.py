@@ -16,7 +16,7 @@ from rigctl.figures.streams import RETRANSMITS
 from rigctl.findings import Finding, Subject, about_nodes, link, nodes
 from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, plural, some, span, time_text
 from rigctl.model.contract import link_departures
-from rigctl.records import RepetitionHead, RunInfo, RunPlan, Status, user_tags
+from rigctl.records import RepetitionHead, RunInfo, RunPlan, Status, host_system, user_tags
 from rigctl.remote.build import KERNELS
 from rigctl.report.blocks import Block, Column, Entry, Folded, Paragraph, Row, Section, Table, Verbatim
 from rigctl.report.setup import FACT_TITLES, fact_text
@@ -176,18 +176,21 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
             yield link.MTU_NOT_AS_STATED.say(subject, node=departure.where, **words)
 
 
-def windows_findings(view: RunView) -> Iterator[Finding]:
-    """Yield that nodes with Windows are experimental, and whose retransmits are computed from bytes."""
-    windows = [node for node, known in view.info.facts.items() if str(known.get("kernel")).startswith("Windows")]
-    if not windows:
-        return
+def experimental_findings(view: RunView) -> Iterator[Finding]:
+    """Yield that nodes with FreeBSD and Windows are experimental, and whose retransmits are computed from bytes."""
+    for system, own in group_by(view.info.facts, lambda node: host_system(view.info.facts[node])).items():
+        if system not in nodes.EXPERIMENTAL:
+            continue
+        counted = [node for node in own if node in _nodes_with_retransmits(view)] if system == "Windows" else []
+        text = f" Retransmits of {join_list(counted)} are bytes sent again ÷ MSS, rounded up." if counted else ""
+        yield nodes.EXPERIMENTAL[system].say(about_nodes(own), nodes=join_list(own), retransmits=text)
+
+
+def _nodes_with_retransmits(view: RunView) -> set[str]:
     streams = (
         (stream, one.figure(stream, RETRANSMITS.name)) for one in view.stored.each for stream in one.cell.streams
     )
-    known = {stream.sender for stream, retransmits in streams if retransmits is not None}
-    counted = [node for node in windows if node in known]
-    text = f" Retransmits of {join_list(counted)} are bytes sent again ÷ MSS, rounded up." if counted else ""
-    yield nodes.WINDOWS.say(about_nodes(windows), nodes=join_list(windows), retransmits=text)
+    return {stream.sender for stream, retransmits in streams if retransmits is not None}
 
 
 _FIRMWARE: Final = "firmware"

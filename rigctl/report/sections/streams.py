@@ -13,11 +13,20 @@ from rigctl.findings import RUN, Finding, Sentence, connections, loss, mtu, test
 from rigctl.findings.goodput import excess_findings, goodput_findings
 from rigctl.findings.limits import bottleneck_findings, bottleneck_text
 from rigctl.findings.repetitions import findings_on_exclusions
-from rigctl.findings.text import FEW_SHARE, MOST_LISTED, UNKNOWN, join_list, numbers_text, plural, segments_text
-from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
+from rigctl.findings.text import (
+    FEW_SHARE,
+    MOST_LISTED,
+    UNKNOWN,
+    join_list,
+    numbers_text,
+    plural,
+    segments_text,
+    some,
+)
+from rigctl.limits.hosts import BUFFER_BOUNDS, UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.model.frames import IP_HEADER, TCP_HEADER
 from rigctl.model.latency import has_grown
-from rigctl.records import RunInfo
+from rigctl.records import RunInfo, host_system
 from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import ColumnOf, significant, to_digits, words
@@ -105,7 +114,7 @@ def stream_findings(view: RunView) -> Iterator[Finding]:
         small = any(mesh.small for mesh in view.meshes)  # meshes report `mtu`, a matrix reports `shared-link`
         yield from bottleneck_findings(cells, without="shared-link" if view.matrix else "mtu" if small else "")
     yield from _windows(info, cells)
-    yield from _congestion(cells)
+    yield from _congestion(info, cells)
     yield from excess_findings(info, cells)
     yield from findings_on_exclusions(cells)
 
@@ -170,7 +179,7 @@ def _windows(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
         yield window.MORE_NOT_GRANTED.say(tests(left), tests=numbers_text(left))
 
 
-def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
+def _congestion(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     """Yield findings on the default congestion control, on one that was not granted, and on dips caused by bbr."""
     unasked = [cell for cell in cells if cell.counted and cell.cell[CONGESTION] is None]
     names = sorted(set[str]().union(*map(_congestion_of, unasked)))
@@ -187,7 +196,9 @@ def _congestion(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     for (asked, used), own in alike.items():
         if used:
             numbers = [cell.cell.number for _, cell in own]
-            words = {"asked": asked, "used": used, "tests": numbers_text(numbers)}
+            systems = {host_system(info.facts.get(each.stream.sender, {})) for _, cell in own for each in cell.streams}
+            load = "kldload cc_" if systems == {"FreeBSD"} else "modprobe tcp_"
+            words = {"asked": asked, "used": used, "tests": numbers_text(numbers), "load": load}
             yield connections.CONGESTION_NOT_GRANTED.say(tests(numbers), **words)
 
 
@@ -274,16 +285,38 @@ def window_finding(info: RunInfo, cell: CellSummary) -> Finding | None:
     words = {"asked": size_words(asked), "granted": size_words(effective), "where": where}
     if effective > asked:
         return window.GRANTED_MORE.say(**words)
-    causes = [cause for node in sorted(cell.cell.nodes) for cause in _cutting(info, node, effective)]
-    return window.WINDOW_BOUND.say(causes=join_list(causes), **words) if causes else window.CUT_BY_KERNEL.say(**words)
+    nodes = _granting(which, effective)
+    causes = [cause for node in nodes for cause in _cutting(info, node, asked, effective)]
+    if causes:
+        return window.WINDOW_BOUND.say(causes=join_list(causes), **words)
+    foreign = any(host_system(info.facts.get(node, {})) not in (None, "Linux") for node in nodes)
+    return (window.CUT_BY_SYSTEM if foreign else window.CUT_BY_KERNEL).say(nodes=some(nodes), **words)
 
 
-def _cutting(info: RunInfo, node: str, effective: int) -> Iterator[str]:
-    """Yield the sysctls of `node` whose value equals the granted window (socket(7): wmem_max bounds SO_SNDBUF)."""
-    sysctls = info.facts.get(node, {}).get("sysctls") or {}
-    for name in ("net.core.wmem_max", "net.core.rmem_max"):
-        if str(sysctls.get(name)).strip() == str(effective):
-            yield f"{name} = {effective} on {node}"
+def _granting(streams: Sequence[StreamSummary], effective: int) -> list[str]:
+    """Return the nodes that granted the window `effective`; all ends if none did, as without window scaling."""
+    ends = [
+        end
+        for stream in streams
+        for end in (
+            (stream.stream.sender, stream.evidence.send_window_bytes),
+            (stream.stream.receiver, stream.evidence.receive_window_bytes),
+        )
+    ]
+    return sorted({node for node, granted in ends if granted == effective} or {node for node, _ in ends})
+
+
+def _cutting(info: RunInfo, node: str, asked: int, effective: int) -> Iterator[str]:
+    """Yield the sysctls of `node` that bound the granted window (socket(7): wmem_max bounds SO_SNDBUF)."""
+    facts = info.facts.get(node, {})
+    sysctls, system = facts.get("sysctls") or {}, host_system(facts) or "Linux"
+    bounds = BUFFER_BOUNDS.get(system, {}).values()
+    for name in sorted({bound.requested for bound in bounds}, reverse=True):
+        value = str(sysctls.get(name)).strip()
+        # FreeBSD refuses what exceeds its bound, and the agent halves the window until it is granted.
+        halved = system == "FreeBSD" and value.isdigit() and effective <= int(value) <= 2 * max(asked, effective)
+        if value == str(effective) or halved:
+            yield f"{name} = {value} on {node}"
     if effective == UNSCALED_BYTES and str(sysctls.get(WINDOW_SCALING)).strip() == "0":
         yield f"{WINDOW_SCALING} = 0 on {node}"
 

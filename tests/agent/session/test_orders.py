@@ -22,7 +22,7 @@ def test_an_order_without_sense_is_refused_by_name(agent: Talk, order: str, mess
     ("line", "number", "message"),
     [(b"4711", 4711, "verb"), (b"1 clock\x00", 0, "ASCII"), (b"1 cl\xffck", 0, "ASCII"), (b"x clock", 0, "number"),
      (b"-1 clock", 0, "number"), (b"0 clock", 0, "number"), (b"99999999999 clock", 0, "number"),
-     (b"4711 clock " + b"x" * 5000, 4711, "1024")],
+     (b"4711 clock " + b"x" * 5000, 4711, "4096")],
 )  # fmt: skip
 def test_rubbish_is_refused_and_the_next_order_is_served(agent: Talk, line: bytes, number: int, message: str) -> None:
     agent.write(line + b"\n")

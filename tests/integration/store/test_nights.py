@@ -1,6 +1,5 @@
-"""The figures of nights are computed once, stored, and read from then on, in both databases."""
+"""The figures of nights, in both databases."""
 
-import json
 import random
 import tracemalloc
 from dataclasses import replace
@@ -8,13 +7,11 @@ from typing import Any, Final
 
 import builders as make
 import pytest
-from cases import from_file
 from many_nights import DAY_S, FIRST_S, change
-from sqlalchemy import text
 
 from rigctl.analysis.nights.history import load_figures, load_nights
 from rigctl.analysis.nights.regressions import judge_run
-from rigctl.base.errors import InputError, RigError
+from rigctl.base.errors import InputError
 from rigctl.records import Direction, Pair, Repetition, Retest, RunInfo, RunPlan, RunStatus, Status
 from rigctl.report.regressions import regressions_document
 from rigctl.store import Store
@@ -64,58 +61,16 @@ def night(store: Store, plan: RunPlan, at: int, *, whole: bool = False) -> RunIn
     return store.run(run)
 
 
-def kept(store: Store) -> dict[str, tuple[int, str]]:
-    """Return version and figures of each run as they are stored."""
-    with store.engine.connect() as connection:
-        return {row.run: (row.rules, row.figures) for row in connection.execute(text("SELECT * FROM night_figures"))}
-
-
 @pytest.mark.parametrize("fields", [{}, {"retest": Retest(0.05, 2)}], ids=["plain", "with a retest"])
-def test_figures_are_stored_when_first_read_and_equal_those_computed(store: Store, fields: dict[str, Any]) -> None:
+def test_figures_of_nights_are_read_from_kept_results_once_these_are_kept(store: Store, fields: dict[str, Any]) -> None:
     infos = [night(store, make.plan(CELLS, repeat=1, **fields), at) for at in range(4)]
     computed = load_figures(store, infos, {})
-    counts = {run: len(json.loads(figures)) for run, (_, figures) in kept(store).items()}
-    assert counts == {info.run: len(computed[info.run]) for info in infos}
     change(store, "DELETE FROM flows")  # nothing is left to compute from
     again = load_figures(store, infos, {})
     assert again == computed
     assert [list(own) for own in again.values()] == [list(own) for own in computed.values()], "in the plan's order"
     assert any(value is None for own in again.values() for value in own.values())
     assert sum(value is not None for own in again.values() for value in own.values()) > 20
-
-
-@from_file
-def test_figures_of_other_rules_and_damaged_ones_are_computed_anew_and_stored(store: Store, damage: str) -> None:
-    info = night(store, make.plan(CELLS[:2]), 0, whole=True)
-    computed, before = load_figures(store, [info], {}), kept(store)
-    change(store, f"UPDATE night_figures SET {damage}")
-    assert kept(store) != before
-    assert load_figures(store, [info], {}) == computed
-    assert kept(store) == before
-
-
-def test_figures_of_a_run_that_goes_on_are_not_stored_and_those_of_a_resumed_one_are_forgotten(store: Store) -> None:
-    run = store.begin(make.plan(CELLS[:1]), {}, {}, FIRST_S)
-    load_figures(store, [store.run(run)], {})
-    assert kept(store) == {}
-    store.finish(run, RunStatus.PARTIAL, FIRST_S + 60)
-    load_figures(store, [store.run(run)], {})
-    assert list(kept(store)) == [run]
-    store.resume(run, "lab7")
-    assert kept(store) == {}
-    store.history.put_figures(run, 1, "[]")  # by a reader that began before
-    store.finish(run, RunStatus.COMPLETE, FIRST_S + 120)
-    assert kept(store) == {}
-
-
-def test_a_store_that_cannot_be_written_gives_the_figures_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise RigError("the disk is full")
-
-    info = night(store, make.plan(CELLS[:2]), 0, whole=True)
-    monkeypatch.setattr(store.history, "put_figures", full)
-    assert load_figures(store, [info], {})[info.run]
-    assert kept(store) == {}
 
 
 def test_a_night_with_a_name_that_no_flow_has_has_no_value_of_its_stream(store: Store) -> None:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rigctl import records
-from rigctl.records import REQUESTED, Cell, DiskTimes, Repetition, RunPlan, RunStatus, Series, Side
+from rigctl.records import REQUESTED, Cell, DiskTimes, Repetition, RepetitionHead, RunPlan, RunStatus, Series, Side
 from rigctl.records.flat import GRANTED
 from rigctl.settings import Counts, Settings, Subflows
 from rigctl.settings.kinds import KINDS
@@ -221,15 +221,27 @@ def test_facts_learnt_later_replace_those_of_the_beginning(store: Store) -> None
     assert info.versions == {"rigctl": "1", "agent": "abc"}
 
 
-@pytest.mark.parametrize("wanted", [False, (), (2,), frozenset({1, 2}), True])
-def test_only_the_series_of_the_cells_that_are_wanted_are_read(store: Store, wanted: Any) -> None:
+@pytest.mark.parametrize("samples", [True, False])
+@pytest.mark.parametrize("numbers", [None, (), (2,), (1, 2)])
+def test_only_the_tests_and_the_samples_that_are_wanted_are_read(
+    store: Store, numbers: tuple[int, ...] | None, samples: bool
+) -> None:
     cells = (builders.cell(1), builders.cell(2))
     run = store.begin(builders.plan(cells), {}, {}, 0.0)
     measured = [builders.repetition(cell) for cell in cells]
-    for one in measured:
-        store.add(run, one)
-    read = store.repetitions(run, series=wanted)
-    numbers_wanted = {1, 2} if wanted is True else set(wanted or ())
-    empty = {"sender": {"series": Series()}, "receiver": {"series": Series()}}
-    for whole, one in zip(measured, read, strict=True):
-        assert one == (whole if one.cell in numbers_wanted else builders.changing_flows(whole, **empty))
+    store.add(run, *measured)
+    empty = {"sender": {"series": Series()}, "receiver": {"series": Series(), "bins": None}}
+    wanted = [one for one in measured if numbers is None or one.cell in numbers]
+    expected = wanted if samples else [builders.changing_flows(one, **empty) for one in wanted]
+    assert store.repetitions(run, cells=numbers, samples=samples) == expected
+
+
+def test_the_heads_of_repetitions_are_all_but_flows_readings_and_probes(store: Store) -> None:
+    run = store.begin(builders.plan(), {}, {}, 0.0)
+    store.add(run, *(builders.repetition(cell) for cell in builders.plan().cells))
+    heads, whole = store.heads(run), store.repetitions(run)
+    names = [field.name for field in fields(RepetitionHead)]
+    assert [[getattr(one, name) for name in names] for one in heads] == [
+        [getattr(one, name) for name in names] for one in whole
+    ]
+    assert {type(one) for one in heads} == {RepetitionHead}

@@ -8,6 +8,7 @@ import pytest
 
 from rigctl.check.judge import check_answer, judge_state
 from rigctl.findings import Finding, Severity
+from rigctl.findings import nodes as said
 from rigctl.hosts.surroundings import Disk, Route, Surroundings
 from rigctl.paths.path_rules import check_families
 from rigctl.paths.probing import Icmp, PathState
@@ -28,7 +29,7 @@ SYSCTLS = {
 }
 FACTS: dict[str, Any] = {"interface": "eth0", "mtu": 1500, "sysctls": SYSCTLS, "up": True, "carrier": 1, "uid": 0}
 
-OF_STATE = {"address", "around", "clock_ahead_s", "deaf", "failure", "neighbours", "program"}
+OF_STATE = {"address", "around", "clock_ahead_s", "deaf", "failure", "neighbours", "program", "refused"}
 
 
 def seen_of(
@@ -366,6 +367,108 @@ def test_what_is_wrong_with_a_windows_node_is_mended_with_its_own_tools() -> Non
     assert "mlx5 2.6, is of 2021-03-04" in found["driver-old"].text
     (lost,) = bad(seen_of(WINDOWS, {}, paths=(whole(heard={128, 1500}, lost={9000}),)))
     assert (lost.code, "Windows does not" in lost.text) == ("path-mtu-untold", True)
+
+
+LINUX_ONLY = ("net.core", "net.ipv4", "ethtool", "/proc", "modprobe", "ip link", "ss -", "nft", "cpupower", "systemctl")
+OWN_MAC = {"mac": "02:00:00:00:00:0b", "boot_id": "1"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "cut"), [(64 << 10, False), (1_864_135, False), (1_864_136, True), (4 << 20, True), (64 << 20, True)]
+)
+def test_a_window_above_freebsds_bound_is_told_with_the_bound_that_grants_it(asked: int, cut: bool) -> None:
+    facts = FREEBSD | {"sysctls": {"kern.ipc.maxsockbuf": "2097152"}}
+    state = seen_of({}, facts, plan=plan_with(replace(cell(), settings=Settings({WINDOW: asked}))))
+    found = [finding for finding in bad(state) if finding.subject.names == ("b",)]
+    assert [finding.code for finding in found] == (["window-cut"] if cut else [])
+    for finding in found:
+        (raised,) = [int(word.partition("=")[2]) for word in (finding.remedy or "").split() if "maxsockbuf=" in word]
+        assert raised * 2048 // 2304 >= asked
+
+
+@pytest.mark.parametrize("facts", [FREEBSD, WINDOWS])
+def test_no_command_and_no_setting_of_linux_is_named_for_another_system(facts: dict[str, Any]) -> None:
+    """All that can be wrong with a node, at once."""
+    wrong = facts | {"mtu": 9000, "duplex": "half", "speed_bps": 10**8, "offloads": {"tso": False}}
+    wrong |= {"pcie": {"speed_gts": 2.5, "width": 1}, "clock_ahead_s": (9.0, 9.0), "deaf": "no port is free"}
+    plan = plan_with(replace(cell(), settings=Settings({WINDOW: 1 << 30})))
+    state = seen_of(wrong | OWN_MAC, wrong | OWN_MAC | {"boot_id": "2"}, paths=(whole(**DROPPED),), plan=plan)
+    found = bad(state, Severity.ERROR, Severity.WARNING, Severity.NOTE)
+    assert {"no-free-port", "mac-shared", "half-duplex", "link-slow", "clock-off"} <= {each.code for each in found}
+    told = [f"{finding.text} {finding.remedy or ''}" for finding in found]
+    assert not [text for text in told for word in LINUX_ONLY if word in text]
+
+
+LINE = 'Set-NetAdapterAdvancedProperty -Name "LAN 2" -RegistryKeyword "*InterruptModeration" -RegistryValue 0'
+
+
+@pytest.mark.parametrize(
+    ("refusal", "text", "remedy"),
+    [
+        (f"coalesce: no; in PowerShell, as administrator: {LINE}", "coalesce: no.", f"as administrator: {LINE}"),
+        ("rings rx: Invalid argument; the card takes 96", "rings rx: Invalid argument; the card takes 96.", None),
+    ],
+)
+def test_a_refused_condition_is_told_with_the_exact_command_if_there_is_one(
+    refusal: str, text: str, remedy: str | None
+) -> None:
+    (found,) = bad(seen_of({}, WINDOWS | {"refused": (refusal,)}))
+    assert (found.code, found.text) == ("condition-refused", f"b: {text}")
+    assert found.remedy == (None if remedy is None else f"On the node, in PowerShell, {remedy}")
+
+
+@pytest.mark.parametrize(
+    ("facts", "command"), [(FREEBSD, "ifconfig ix0 mtu 1500 on b"), (WINDOWS, '"LAN 2"'), ({}, "")]
+)
+def test_a_black_hole_to_another_system_is_mended_at_both_ends(facts: dict[str, Any], command: str) -> None:
+    lost = whole(heard={128, 1500}, lost={9000})
+    (hole,) = [finding for finding in bad(seen_of({}, facts, paths=(lost,))) if finding.code == "black-hole"]
+    assert command in (hole.remedy or "")
+    assert ("ip link set dev eth0 mtu 1500 on a" in (hole.remedy or "")) == bool(facts)
+
+
+@pytest.mark.parametrize(
+    ("date", "provider", "old"),
+    [
+        ("2006-06-21", None, False),  # of Windows itself, in any language
+        ("2006-06-21", "Microsoft", False),
+        ("2015-01-01", "Microsoft", False),
+        ("2021-03-04", "Intel", True),
+        ("2006-06-20", "Realtek", True),
+        ("2999-01-01", "Intel", False),
+        (None, None, False),
+    ],
+)
+def test_drivers_of_microsoft_are_not_called_old(date: str | None, provider: str | None, old: bool) -> None:
+    state = seen_of({}, WINDOWS | {"driver_date": date, "driver_provider": provider})
+    assert [finding.code for finding in bad(state)] == (["driver-old"] if old else [])
+
+
+ALL_OFF = {"domain": False, "private": False, "public": False}
+
+
+@pytest.mark.parametrize(
+    ("firewall", "code", "named"),
+    [
+        (ALL_OFF, "firewall-other", "a firewall other than Microsoft's"),
+        (ALL_OFF | {"private": True}, "firewall-inbound", "is on (private)"),
+        ({"domain": False}, "port-dropped", "dropped without an answer"),  # the other profiles are unknown
+        (None, "port-dropped", "dropped without an answer"),
+    ],
+)
+def test_a_filtered_port_is_blamed_on_the_firewall_that_can_be_on(firewall: Any, code: str, named: str) -> None:
+    state = seen_of({}, WINDOWS | {"firewall": firewall}, paths=(whole(**DROPPED),))
+    (found,) = bad(state)
+    assert (found.code, named in found.text) == (code, True)
+    assert (code == "firewall-other") == ("Windows Security" in (found.remedy or ""))
+
+
+@pytest.mark.parametrize(("facts", "system"), [(FREEBSD, "FreeBSD"), (WINDOWS, "Windows")])
+def test_what_nobody_has_tried_is_said_in_the_same_words(facts: dict[str, Any], system: str) -> None:
+    state = seen_of({}, facts)
+    assert codes(state, Severity.NOTE) == ["b: unchecked"]
+    (note,) = bad(state, Severity.NOTE)
+    assert f"{system} nodes are experimental ({said.PROOF[system]})" in note.text
 
 
 # Interrupts, NUMA nodes, idle states and pause frames: a set of cases to tune the rules on, one to prove them.

@@ -17,6 +17,7 @@ from rigctl.rig.inventory import Node
 
 CARD = {"name": "Ethernet 2", "up": True, "speed_bps": 10**10, "mtu": 9000, "mac": "02:00:00:00:00:01"}
 CARD |= {"driver": "mlx5", "driver_date": "2021-03-04", "driver_version": "2.60", "hardware": True}
+CARD |= {"driver_provider": "Mellanox Technologies Ltd."}
 CARD |= {"addresses": ["fe80::1/64", "2001:db8::3/64", "10.0.0.3/24", "no address"]}
 SETTINGS = {"interrupt_moderation": 0, "rss": 1, "rss_queues": 8, "jumbo_packet": 9014, "transmit_buffers": 2048}
 SAID: dict[str, Any] = {"id": 1, "ok": True, "system": "Windows 10.0.19045", "boot_id": "b", "cpus": 8}
@@ -38,6 +39,7 @@ def test_facts_have_the_keys_of_the_other_systems() -> None:
     assert told.pop("firewall") == {"domain": True}
     assert told == {
         **{key: CARD[key] for key in ("speed_bps", "mtu", "mac", "driver", "driver_date", "driver_version", "up")},
+        "driver_provider": CARD["driver_provider"],
         "kernel": "Windows 10.0.19045 windows-x86_64",
         **{"os": "Windows 10.0.19045", "cpus": 8, "boot_id": "b", "power_plan": "Balanced"},
         **{"interface": "Ethernet 2", "addresses": ["10.0.0.3", "2001:db8::3"], "virtual": False, "carrier": 1},

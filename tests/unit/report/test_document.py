@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from meshes import NODES, mesh_run, messages_between
 
 import rigctl
-from rigctl.analysis.nights.history import night_values
+from rigctl.analysis.nights.history import keys_of_night, night_values
 from rigctl.analysis.run_view import RunView
 from rigctl.base.resources import scenarios
 from rigctl.findings import NOT_MET, Finding, Severity, Weight
@@ -74,11 +74,22 @@ def test_a_run_with_windows_is_marked_as_experimental_wherever_it_is_shown() -> 
     assert found.text == f"{tested} Retransmits of pi1 and pi3 are bytes sent again ÷ MSS, rounded up."  # pi2 receives
     assert found.text in " ".join(" ".join(printed(made)).split())
     assert found.text in page(made)
-    assert [
-        text for name, text in product(RunView.in_memory(info, measured), Theme("A")).conditions if name == "Windows"
-    ] == [found.text]
+    conditions = product(RunView.in_memory(info, measured), Theme("A")).conditions
+    assert [text for name, text in conditions if name == "Experimental"] == [found.text]
     unknown = [replace(each, flows=tuple(replace(flow, retransmits=None) for flow in each.flows)) for each in measured]
     assert finding(info, unknown, "windows").text == tested
+
+
+def test_a_run_with_freebsd_is_marked_as_experimental_wherever_it_is_shown() -> None:
+    info, measured = builders.gigablox()
+    on_freebsd = builders.facts(kernel="FreeBSD 14.1-RELEASE amd64")
+    info = replace(info, facts=info.facts | {"pi2": on_freebsd})
+    made = document(info, measured)
+    text = "Experimental: pi2 with FreeBSD. The agent for FreeBSD was compiled, never run."
+    assert finding(info, measured, "freebsd").text == text
+    assert text in " ".join(" ".join(printed(made)).split())
+    assert text in page(made)
+    assert "freebsd" not in codes(*builders.gigablox())
 
 
 def test_a_long_table_without_heat_maps_is_not_folded() -> None:
@@ -158,7 +169,8 @@ def test_the_pairs_that_were_measured_are_kept_and_the_sum_is_unknown_in_tables_
     assert rounded({row["cell"]: row["goodput_mbps"] for row in frames.results.cells}) == {1: 1871, 2: None}
     pairs = {row["source"]: row["goodput_mbps"] for row in frames.results.pairs if row["cell"] == 2}
     assert rounded(pairs) == {"pi1": 941, "pi3": None}
-    by_pair = {str(key.stream): value for key, value in night_values(RunView.in_memory(*run_in_part(1, 2))).items()}
+    view = RunView.in_memory(*run_in_part(1, 2))
+    by_pair = {str(key.stream): value for key, value in night_values(view, keys_of_night(view.info)).items()}
     assert rounded(by_pair) == {"None": None, "pi1 → pi2": 941, "pi3 → pi4": None}
 
 

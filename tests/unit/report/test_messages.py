@@ -72,6 +72,27 @@ def test_losses_are_reported_with_whose_they_are() -> None:
     assert overflow.code == "socket-buffers-full"
 
 
+@pytest.mark.parametrize(
+    ("kernel", "said"),
+    [
+        ("Linux 6.6.31 x86_64", None),
+        ("FreeBSD 14.1-RELEASE amd64", "The buffer has 1 MiB; kern.ipc.maxsockbuf bounds it."),
+        ("Windows 10.0.19045 windows-x86_64", "The buffer has 1 MiB."),
+    ],
+)
+def test_losses_at_a_receiver_that_does_not_count_its_drops_are_not_blamed_on_the_network(
+    kernel: str, said: str | None
+) -> None:
+    info = replace(info_of(CELL), facts={"b": {"kernel": kernel}})
+    linux = kernel.startswith("Linux")
+    lossy = flow(10_000, 9500, burst=7, overflow=0 if linux else None)
+    lossy = builders.changing(lossy, receiver={"rcvbuf_bytes": 1 << 20, "buffers_doubled": linux})
+    found = [each for each in loss_findings(info, [measured(lossy)]) if each.code == "drops-uncounted"]
+    assert [said in each.text for each in found if said] == ([True] if said else [])
+    (summary,) = documents.cells_of(info, [measured(lossy)])
+    assert summary.limit in (("loss", "path", "unknown") if linux else ("unknown",))
+
+
 def test_a_sender_that_cannot_keep_up_is_reported() -> None:
     info, repetitions = info_of(CELL), [measured(flow(5000, 5000))]
     said = " ".join(explain(info, documents.cells_of(info, repetitions)[0]))

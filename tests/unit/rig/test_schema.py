@@ -1,5 +1,6 @@
 """The rig file: what it becomes, its switches, shorthands and Slurm allocations, and every mistake at its place."""
 
+import json
 import re
 from pathlib import Path
 
@@ -19,13 +20,31 @@ from rigctl.yamlfile.fields import FieldError
 from rigctl.yamlfile.read import parse_document
 
 
-@pytest.mark.parametrize(("name", "accepted"), [("e", True), ("Ethernet 2", True), ("x" * 64, False), ("a/b", False)])
+@pytest.mark.parametrize(
+    ("name", "accepted"),
+    [("e", True), ("Ethernet 2", True), ("ü" * 256, True), ("x" * 257, False), ("a/b", False)],
+)
 def test_names_of_interfaces_may_have_blanks_as_on_windows(tmp_path: Path, name: str, accepted: bool) -> None:
     text = f"nodes:\n  a: {{address: a, data_interface: '{name}'}}\n  b: {{address: b}}\n"
     if accepted:
         assert rig_from(tmp_path, text).nodes["a"].data_interface == name
     else:
-        assert "expected an interface name of 1 to 63 characters, as in eth0" in message(tmp_path, text)
+        assert "expected an interface name of 1 to 256 characters, as in eth0" in message(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "accepted"),
+    [
+        *((name, True) for name in ("John Doe", "Jürgen", "LAB\\O'Brien", "anna@lab.local", "pi")),
+        *((name, False) for name in ("-oProxyCommand=x", "a:b", "a b\tc", "a/b", 'a"b', " ", "x" * 65)),
+    ],
+)
+def test_names_of_users_are_those_that_windows_has(tmp_path: Path, name: str, accepted: bool) -> None:
+    text = f"nodes:\n  a: {{address: a, user: {json.dumps(name)}}}\n  b: {{address: b}}\n"
+    if accepted:
+        assert rig_from(tmp_path, text).nodes["a"].user == name
+    else:
+        assert "expected a user name" in message(tmp_path, text)
 
 
 def test_a_real_rig_has_all_that_ssh_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,25 @@ def test_what_does_not_fit_is_told_with_what_is_expected(tmp_path: Path, text: s
     assert said in message(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    ("folder", "taken"),
+    [
+        ("/srv/data", True),
+        ("C:\\Temp", True),
+        ("d:/My Files", True),
+        ("C:Temp", False),
+        ("\\\\server\\x", False),
+        ("x", False),
+    ],
+)
+def test_a_folder_is_an_absolute_path_of_linux_or_of_windows(tmp_path: Path, folder: str, taken: bool) -> None:
+    text = f"test: file\nfolder: '{folder}'\nmatrix: {{size: 1M}}"
+    if taken:
+        assert only_cell(tmp_path, text).folder == folder
+    else:
+        assert "expected an absolute path" in message(tmp_path, text)
+
+
 @from_file
 def test_a_setting_is_asked_for_or_not(tmp_path: Path, name: str, text: str, kept: list[object]) -> None:
     setting = SETTINGS[name]

@@ -36,6 +36,8 @@ static int new_socket(int type, const struct request *request)
 
     if (fd < 0)
         return -1;
+    if (type == SOCK_STREAM)
+        system_reset_at_close(fd, true);
     if ((type == SOCK_STREAM || probe_forbid_fragments(fd, here->sa_family) == 0) && bind(fd, here, length) == 0 &&
         (connect(fd, there, length) == 0 || errno == EINPROGRESS))
         return fd;

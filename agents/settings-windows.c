@@ -1,11 +1,8 @@
 /* On Windows the agent changes no host settings, so it has neither journal nor guard. */
 #include "settings.h"
 
-int setting_carry_out(const struct setting *setting, const char *value, char *text)
-{
-    (void)setting, (void)value, (void)text;
-    return EOPNOTSUPP;
-}
+const struct setting_ways setting_ways_mtu, setting_ways_sysctl, setting_ways_offload, setting_ways_governor, setting_ways_card,
+    setting_ways_qdisc, setting_ways_rps;
 
 int settings_start(char *message, size_t room)
 {

@@ -40,7 +40,7 @@ UNSENT: Final = error("port-unsent", "cannot be sent ({refusal})", "On {node}: {
 NO_FREE_PORT: Final = error(
     "no-free-port",
     "the node cannot receive data: {why}.",
-    "Free a port there (ss -tlnp), or give {node} other data_ports in the rig file.",
+    "Free a port there (ss -tulnp), or give {node} other data_ports in the rig file.",
 )
 ADDRESS_FAMILIES: Final = error(
     "address-families",

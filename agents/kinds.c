@@ -3,8 +3,6 @@
 
 #include "text.h"
 
-char setting_reason[256];
-
 static const char *check_mtu(const char *value)
 {
     const char *end;

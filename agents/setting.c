@@ -6,6 +6,8 @@
 
 #include "text.h"
 
+char setting_reason[256];
+
 int setting_interface(const char *interface, unsigned long request, struct ifreq *ask)
 {
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

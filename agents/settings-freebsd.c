@@ -119,7 +119,10 @@ static int carry_out_sysctl(const struct setting *setting, const char *value, ch
 }
 
 /* SIOCSIFCAP changes all flags of an offload at once, so that an offload has no parts. */
-const struct setting_ways setting_ways_mtu = {.carry_out = setting_mtu},
-                          setting_ways_sysctl = {.carry_out = carry_out_sysctl},
-                          setting_ways_offload = {.carry_out = carry_out_offload},
-                          setting_ways_governor, setting_ways_card, setting_ways_qdisc, setting_ways_rps;
+const struct setting_ways setting_ways_mtu = {.carry_out = setting_mtu};
+const struct setting_ways setting_ways_sysctl = {.carry_out = carry_out_sysctl};
+const struct setting_ways setting_ways_offload = {.carry_out = carry_out_offload};
+const struct setting_ways setting_ways_governor = {.carry_out = NULL};
+const struct setting_ways setting_ways_card = {.carry_out = NULL};
+const struct setting_ways setting_ways_qdisc = {.carry_out = NULL};
+const struct setting_ways setting_ways_rps = {.carry_out = NULL};

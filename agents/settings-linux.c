@@ -191,10 +191,10 @@ static bool card_fits(const char *value, const char *old, const char *now)
     return *now >= '0' && *now <= '9' && strcmp(now, old) != 0;
 }
 
-const struct setting_ways setting_ways_mtu = {.carry_out = setting_mtu},
-                          setting_ways_sysctl = {.carry_out = carry_out_sysctl},
-                          setting_ways_offload = {.carry_out = carry_out_offload, .parts = offload_parts},
-                          setting_ways_governor = {.carry_out = carry_out_governor},
-                          setting_ways_card = {card_number, card_number_check, card_fits, card_parts},
-                          setting_ways_qdisc = {.carry_out = card_qdisc, .fits = qdisc_fits},
-                          setting_ways_rps = {.carry_out = card_rps, .fits = rps_fits};
+const struct setting_ways setting_ways_mtu = {.carry_out = setting_mtu};
+const struct setting_ways setting_ways_sysctl = {.carry_out = carry_out_sysctl};
+const struct setting_ways setting_ways_offload = {.carry_out = carry_out_offload, .parts = offload_parts};
+const struct setting_ways setting_ways_governor = {.carry_out = carry_out_governor};
+const struct setting_ways setting_ways_card = {card_number, card_number_check, card_fits, card_parts};
+const struct setting_ways setting_ways_qdisc = {.carry_out = card_qdisc, .fits = qdisc_fits};
+const struct setting_ways setting_ways_rps = {.carry_out = card_rps, .fits = rps_fits};

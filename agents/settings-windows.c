@@ -1,8 +1,15 @@
 /* On Windows the agent changes no host settings, so it has neither journal nor guard. */
 #include "settings.h"
 
-const struct setting_ways setting_ways_mtu, setting_ways_sysctl, setting_ways_offload, setting_ways_governor, setting_ways_card,
-    setting_ways_qdisc, setting_ways_rps;
+char setting_reason[256];
+
+const struct setting_ways setting_ways_mtu = {.carry_out = NULL};
+const struct setting_ways setting_ways_sysctl = {.carry_out = NULL};
+const struct setting_ways setting_ways_offload = {.carry_out = NULL};
+const struct setting_ways setting_ways_governor = {.carry_out = NULL};
+const struct setting_ways setting_ways_card = {.carry_out = NULL};
+const struct setting_ways setting_ways_qdisc = {.carry_out = NULL};
+const struct setting_ways setting_ways_rps = {.carry_out = NULL};
 
 int settings_start(char *message, size_t room)
 {

@@ -6,9 +6,9 @@
 #include "system.h"
 
 #if !defined(__linux__)
-struct capture *capture_start(const char *interface, int port, size_t room)
+struct capture *capture_start(const char *interface, const int *ports, int count, size_t room)
 {
-    (void)interface, (void)port, (void)room;
+    (void)interface, (void)ports, (void)count, (void)room;
     errno = EOPNOTSUPP;
     return NULL;
 }

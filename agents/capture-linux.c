@@ -15,43 +15,79 @@
 #define HEADER_BYTES 128 /* captured bytes per frame: Ethernet, IP and TCP headers with all but rare options */
 #define BUFFER_BYTES (16 << 20)
 #define LOOK_US 20000 /* interval at which the thread checks whether to stop */
+#define FILTER_MAX (40 + 8 * CAPTURE_PORTS)
 #define PCAP_FILE 24
 #define PCAP_FRAME 16
 
-static int set_filter(int fd, unsigned port, bool loopback)
-{
-    /* The filter accepts TCP and UDP packets from or to `port`, but neither later fragments (IPv4) nor extension headers (IPv6). */
-    struct sock_filter code[] = {
-        /* Loopback shows each frame twice, sent and received. Only the sent ones are accepted, in sending order. */
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, 0),
-        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 10),
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 23),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 16),
-        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 20),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1fff, 14, 0),
-        BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 14),
-        BPF_STMT(BPF_LD | BPF_H | BPF_IND, 14),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 10, 0),
-        BPF_STMT(BPF_LD | BPF_H | BPF_IND, 16),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 8, 9),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 0, 8),
-        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 20),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 5),
-        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 54),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 2, 0),
-        BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 56),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
-        BPF_STMT(BPF_RET | BPF_K, 0),
-    };
-    unsigned skipped = loopback ? 0 : 3;
-    struct sock_fprog program = {.len = (unsigned short)(sizeof code / sizeof *code - skipped), .filter = code + skipped};
+struct filter {
+    struct sock_filter code[FILTER_MAX];
+    unsigned short length;
+};
 
+static void add(struct filter *filter, struct sock_filter statement)
+{
+    filter->code[filter->length++] = statement;
+}
+
+#define LOAD(size, mode, at) ((struct sock_filter)BPF_STMT(BPF_LD | (size) | (mode), (uint32_t)(at)))
+#define JUMP(test, value, if_true, if_false) ((struct sock_filter)BPF_JUMP(BPF_JMP | (test) | BPF_K, (uint32_t)(value), if_true, if_false))
+#define ACCEPT ((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0xffffffff))
+#define REFUSE ((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0))
+
+/* Refuse frames whose loaded number is not `value`. */
+static void add_refusal(struct filter *filter, uint32_t value)
+{
+    add(filter, JUMP(BPF_JEQ, value, 1, 0));
+    add(filter, REFUSE);
+}
+
+/* Refuse frames whose protocol, the byte `at`, is neither TCP nor UDP. */
+static void add_protocols(struct filter *filter, int at)
+{
+    add(filter, LOAD(BPF_B, BPF_ABS, at));
+    add(filter, JUMP(BPF_JEQ, IPPROTO_TCP, 2, 0));
+    add_refusal(filter, IPPROTO_UDP);
+}
+
+/* Accept frames with one of the ports in one of two places; refuse all others. */
+static void add_ports(struct filter *filter, int mode, int at, const int *ports, int count)
+{
+    for (int place = at; place <= at + 2; place += 2) {
+        add(filter, LOAD(BPF_H, mode, place));
+        for (int i = 0; i < count; i++) {
+            add(filter, JUMP(BPF_JEQ, ports[i], 0, 1));
+            add(filter, ACCEPT);
+        }
+    }
+    add(filter, REFUSE);
+}
+
+/* Accept only TCP and UDP packets from or to a port, but neither later fragments (IPv4) nor extension headers (IPv6). */
+static int set_filter(int fd, const int *ports, int count, bool loopback)
+{
+    struct filter filter = {.length = 0};
+    struct sock_fprog program = {.filter = filter.code};
+    int other;
+
+    if (loopback) { /* it shows each frame twice, sent and received; the sent ones are in sending order */
+        add(&filter, LOAD(BPF_B, BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE));
+        add_refusal(&filter, PACKET_OUTGOING);
+    }
+    add(&filter, LOAD(BPF_H, BPF_ABS, 12));
+    add(&filter, JUMP(BPF_JEQ, ETH_P_IP, 1, 0));
+    other = filter.length;
+    add(&filter, JUMP(BPF_JA, 0, 0, 0));
+    add_protocols(&filter, 23);
+    add(&filter, LOAD(BPF_H, BPF_ABS, 20));
+    add(&filter, JUMP(BPF_JSET, 0x1fff, 0, 1));
+    add(&filter, REFUSE);
+    add(&filter, (struct sock_filter)BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 14));
+    add_ports(&filter, BPF_IND, 14, ports, count);
+    filter.code[other].k = (uint32_t)(filter.length - other - 1);
+    add_refusal(&filter, ETH_P_IPV6);
+    add_protocols(&filter, 20);
+    add_ports(&filter, BPF_ABS, 54, ports, count);
+    program.len = filter.length;
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
@@ -63,7 +99,7 @@ static bool is_loopback(int fd, const char *interface)
     return ioctl(fd, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_LOOPBACK) != 0;
 }
 
-static int packet_socket(const char *interface, int port)
+static int packet_socket(const char *interface, const int *ports, int count)
 {
     struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
     struct timeval look = {.tv_usec = LOOK_US};
@@ -74,7 +110,7 @@ static int packet_socket(const char *interface, int port)
     if (fd < 0)
         return -1;
     address.sll_ifindex = (int)if_nametoindex(interface);
-    if (address.sll_ifindex != 0 && set_filter(fd, (unsigned)port, is_loopback(fd, interface)) == 0 &&
+    if (address.sll_ifindex != 0 && set_filter(fd, ports, count, is_loopback(fd, interface)) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof look) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) == 0 &&
         bind(fd, (struct sockaddr *)&address, sizeof address) == 0) {
@@ -152,7 +188,7 @@ static void *run(void *argument)
     }
 }
 
-struct capture *capture_start(const char *interface, int port, size_t room)
+struct capture *capture_start(const char *interface, const int *ports, int count, size_t room)
 {
     struct capture *capture = calloc(1, sizeof *capture);
     int error;
@@ -160,7 +196,7 @@ struct capture *capture_start(const char *interface, int port, size_t room)
     if (capture == NULL)
         return NULL;
     capture->room = room;
-    capture->fd = packet_socket(interface, port);
+    capture->fd = packet_socket(interface, ports, count);
     capture->data = capture->fd < 0 ? NULL : malloc(room);
     error = capture->data == NULL ? errno : 0;
     if (error == 0) {

@@ -4,6 +4,7 @@
 #include "agent.h"
 
 #define CAPTURE_MOST (64 << 20)
+#define CAPTURE_PORTS 129 /* most ports of an endpoint: of its connections, and of the datagrams of 128 flows */
 
 struct capture {
     int fd;
@@ -16,7 +17,7 @@ struct capture {
     bool cut;     /* some frames did not fit `room` bytes */
 };
 
-/* Capture the frames from or to `port` on `interface` into a pcap file of at most `room` bytes. Returns NULL with errno on failure. */
-struct capture *capture_start(const char *interface, int port, size_t room);
+/* Capture the frames from or to `ports` on `interface` into a pcap file of at most `room` bytes. Returns NULL with errno on failure. */
+struct capture *capture_start(const char *interface, const int *ports, int count, size_t room);
 void capture_stop(struct capture *capture);
 void capture_free(struct capture *capture);

@@ -1,4 +1,4 @@
-/* Settings of a network card on Linux, besides MTU and offloads. setting_carry_out() (settings.h) calls the functions with a `value`. */
+/* Settings of a network card on Linux, besides MTU and offloads. settings-linux.c lists the functions. */
 #pragma once
 
 #include "setting.h"
@@ -6,7 +6,7 @@
 /* Kinds rings, coalesce, channels and pause: the value is a number, `on` or `off`. */
 int card_number(const struct setting *setting, const char *value, char *text);
 int card_number_check(const struct setting *setting, const char *value);
-/* Find the other settings that a change of this one also changes; called by setting_parts() (settings.h) for a card. */
+/* Find the other settings that a change of this one also changes; as setting_parts() of settings.h. */
 int card_parts(const struct setting *setting, const char *old, struct setting *parts, int most);
 /* Kind rps: the processor mask of all receive queues, as in /sys; if masks differ, one per queue, separated by semicolons. */
 int card_rps(const struct setting *setting, const char *value, char *text);

@@ -115,8 +115,10 @@ void endpoint_free(struct endpoint *endpoint)
         struct flow *flow = &endpoint->flows[i];
 
         if (flow->running) {
-            /* Wake the thread of a sender that waits for its receiver to end. */
-            shutdown(flow->fd, SHUT_RDWR);
+            atomic_store(&flow->stopped, true);
+            flow_stop(flow);
+            if (flow->sender) /* its thread may wait for its receiver to end */
+                shutdown(flow->fd, SHUT_RDWR);
             pthread_join(flow->thread, NULL);
         }
         flow_free(flow);

@@ -11,15 +11,18 @@
 #define SAMPLES_MAX 36000
 #define BINS_MAX 4000000
 #define OPENING_BYTES (TOKEN_BYTES + 4)
+#define ACCEPTANCE_BYTES 3
 #define OPENINGS_MAX (FLOWS_MAX + 64) /* most pending connections: of all flows, and 64 others; if more come, the oldest is dropped */
 
 enum state { LISTENING, CONNECTING, READY, RUNNING, ENDED };
 
-/* A connection that no flow has yet. Its first bytes, the opening, are the token and the number of a flow. */
+/* A connection that no flow has yet. Its first bytes, the opening, are the token and the number of a flow. The receiver's answer, the
+ * acceptance, is a byte and the port of the flow's datagrams. */
 struct opening {
     int fd;
     int number; /* number of the flow, known only to a sender */
     int got;    /* bytes of the opening received or sent so far */
+    int answered; /* bytes of the acceptance that a sender has received so far */
     int64_t until_ns;
     unsigned char bytes[OPENING_BYTES];
 };

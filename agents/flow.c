@@ -11,8 +11,10 @@
 #define STACK_BYTES (64 * 1024)
 #endif
 #define NAP_NS (20 * MS)
+#define STOP_MS 50        /* time after which a receiver that waits for room checks whether it was stopped */
 #define FOLLOW_EVERY 64   /* the thread checks which processor handles its packets once per this many calls of flow_count */
 #define ACKNOWLEDGED 0x06 /* byte with which a receiver acknowledges that it has everything */
+#define GIVEN_UP 0x15     /* byte with which a receiver ends before its sender does */
 #define DRAIN_S 10        /* seconds for which a sender waits for its receiver to end */
 #define PAGE_BYTES 4096   /* alignment of buffers: a copy from an unaligned buffer takes 1.5 times as long (docs/measured/peers.md) */
 
@@ -89,10 +91,15 @@ void flow_sleep_until(const struct flow *flow, int64_t at)
 bool flow_send(struct flow *flow, size_t bytes)
 {
     for (size_t sent = 0; sent < bytes;) {
-        ssize_t put = send(flow->fd, flow->buffer + sent, bytes - sent, MSG_NOSIGNAL);
+        /* No end-of-file wakes a receiver that waits for room, so it looks itself whether it was stopped. */
+        ssize_t put = send(flow->fd, flow->buffer + sent, bytes - sent, MSG_NOSIGNAL | (flow->sender ? 0 : MSG_DONTWAIT));
 
         if (put > 0) {
             sent += (size_t)put;
+        } else if (errno == EAGAIN && !flow->sender) {
+            if (flow_is_stopping(flow))
+                return false;
+            flow_poll(flow, POLLOUT, STOP_MS);
         } else if (errno != EINTR) {
             flow_fail_unless_stopping(flow, "send", errno);
             return false;
@@ -122,11 +129,25 @@ bool flow_receive(struct flow *flow, size_t piece, bool (*keep)(struct flow *flo
     return true;
 }
 
+static bool peer_has_ended(const struct flow *flow)
+{
+    char byte;
+
+    return recv(flow->fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+/* A receiver never ends a connection before its sender: its port would be in TIME-WAIT, and the next test could not use it. So after a
+ * failure or an order to stop, which also looks like an end-of-file here, it only tells its sender. `close` resets the connection. */
 static void close_sending(struct flow *flow)
 {
+    static const unsigned char byte = GIVEN_UP;
+
     if (flow->multipath != NULL)
         flow->multipath->ending = true;
-    shutdown(flow->fd, SHUT_WR);
+    if (flow->sender || (!atomic_load(&flow->stopped) && peer_has_ended(flow)))
+        shutdown(flow->fd, SHUT_WR);
+    else
+        send(flow->fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 int flow_poll(struct flow *flow, short events, int timeout_ms)
@@ -234,10 +255,12 @@ void flow_count(struct flow *flow, int fd, int64_t now, int64_t bytes)
 
 void flow_count_received(struct flow *flow, int fd, int64_t now, int64_t bytes)
 {
-    int64_t bin = flow->bins.bytes == NULL ? -1 : (now - flow->start->at_ns) / flow->start->bin_ns;
+    if (flow->bins.bytes != NULL) {
+        int64_t bin = (now - flow->start->at_ns) / flow->start->bin_ns;
 
-    if (bin >= 0 && bin < flow->bins.room)
-        flow->bins.bytes[bin] += (uint32_t)bytes;
+        /* Every byte is in a bin: one before the start, by this clock, in the first, and one after the last bin in the last. */
+        flow->bins.bytes[bin < 0 ? 0 : bin < flow->bins.room ? bin : flow->bins.room - 1] += (uint64_t)bytes;
+    }
     flow_count(flow, fd, now, bytes);
 }
 
@@ -320,8 +343,8 @@ void flow_stop(struct flow *flow)
     /* Only the thread ends the connection, after its last datagram: the receiver would count datagrams after the end as lost. */
     if (flow->sender && flow->datagram.fd >= 0)
         return;
-    /* SHUT_WR still delivers a sender's queued data. SHUT_RD wakes a receiver whose end-of-file never comes. */
-    shutdown(flow->fd, flow->sender ? SHUT_WR : SHUT_RD);
+    /* SHUT_WR still delivers a sender's queued data. SHUT_RD wakes whoever waits for a message or an end-of-file that never comes. */
+    shutdown(flow->fd, !flow->sender ? SHUT_RD : flow->work->trips ? SHUT_RDWR : SHUT_WR);
 }
 
 void flow_sample(struct flow *flow)

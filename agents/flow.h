@@ -64,7 +64,8 @@ struct flow {
         int64_t disk_ns, sync_ns; /* nanoseconds in read(2) or write(2), and in fdatasync(2); -1: no file */
     } file;
     struct {
-        int fd; /* socket for datagrams; -1: bytes go over the connection */
+        int fd;   /* socket for datagrams; -1: bytes go over the connection */
+        int port; /* port of the receiver's socket for the datagrams of this flow */
         uint64_t tag;
         struct datagrams *counts;
     } datagram;
@@ -78,7 +79,7 @@ struct flow {
     struct marks *marks;         /* counts of received packets by mark (marks.h); NULL: not requested */
     struct multipath *multipath; /* subflows of the connection; NULL: not requested */
     struct {                     /* bytes that a receiver read in each `bin_ns` from the start on */
-        uint32_t *bytes;         /* bytes per bin; NULL: bins were not requested */
+        uint64_t *bytes;         /* bytes per bin; NULL: bins were not requested */
         int64_t room;
     } bins;
     struct flow_samples { /* samples, written by the main loop, or by the flow's thread if it sends probes */

@@ -3,6 +3,7 @@
 #include "control.h"
 #include "endpoint.h"
 #include "mptcp.h"
+#include "system.h"
 
 #define GRACE_SILENT_S 2     /* most seconds after the test that a receiver waits for the end-of-file while no data arrives */
 #define GRACE_S 10           /* most seconds after the test that a receiver waits while data still arrives */
@@ -44,6 +45,8 @@ static int prepare(struct flow *flow)
     /* The thread uses blocking calls; the main loop polled the socket only for the opening. */
     if (flags < 0 || fcntl(flow->fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
         return errno;
+    if (flow->sender)
+        system_reset_at_close(flow->fd, false);
     if (flow->sender && flow->work->trips && (flow->trips = calloc(1, sizeof *flow->trips)) == NULL)
         return ENOMEM;
     error = flow->work->prepare(flow);
@@ -52,13 +55,31 @@ static int prepare(struct flow *flow)
     return error != 0 ? error : allocate_bins(flow);
 }
 
+/* List the receiver's ports, each once: that of the connections, and those of the flows' datagrams. Returns how many there are. */
+static int list_ports(const struct endpoint *endpoint, int ports[CAPTURE_PORTS])
+{
+    int count = 0;
+
+    ports[count++] = endpoint->port;
+    for (int i = 0; i < endpoint->flow_count; i++) {
+        int port = endpoint->flows[i].datagram.port, place = 0;
+
+        while (place < count && ports[place] != port)
+            place++;
+        if (port != 0 && place == count)
+            ports[count++] = port;
+    }
+    return count;
+}
+
 int life_start(struct endpoint *endpoint)
 {
+    int ports[CAPTURE_PORTS];
     const struct request *request = &endpoint->request;
     int error = 0;
 
     if (endpoint->start.capture > 0) {
-        endpoint->capture = capture_start(request->interface, endpoint->port, (size_t)endpoint->start.capture);
+        endpoint->capture = capture_start(request->interface, ports, list_ports(endpoint, ports), (size_t)endpoint->start.capture);
         if (endpoint->capture == NULL)
             return errno;
     }

@@ -5,6 +5,7 @@
 #include "endpoint.h"
 #include "marks.h"
 #include "mptcp.h"
+#include "system.h"
 
 #define ACCEPTED 0x06
 #define OPENING_S 2
@@ -103,6 +104,8 @@ static void accept_one(struct endpoint *endpoint, int64_t now)
             openings->accept_at_ns = now + PAUSE_NS;
         return;
     }
+    /* Until its sender has ended, whoever closes the connection resets it: a stranger, or a failed test, must not keep the port. */
+    system_reset_at_close(fd, true);
     if (endpoint->request.mptcp && !is_at_own_address(endpoint, fd)) {
         close(fd);
         openings->strangers++;
@@ -114,10 +117,17 @@ static void accept_one(struct endpoint *endpoint, int64_t now)
     openings->pending[openings->count++] = (struct opening){.fd = fd, .until_ns = now + OPENING_S * SECOND};
 }
 
+static int send_acceptance(const struct flow *flow)
+{
+    const unsigned char bytes[ACCEPTANCE_BYTES] = {ACCEPTED, (unsigned char)(flow->datagram.port >> 8),
+                                                   (unsigned char)flow->datagram.port};
+
+    return send(flow->fd, bytes, sizeof bytes, MSG_NOSIGNAL) == (ssize_t)sizeof bytes ? 0 : errno;
+}
+
 /* Prepare flow `number`, whose connection was accepted, for its kind of work. A failure ends the endpoint. */
 static void open_flow(struct endpoint *endpoint, int number, int fd)
 {
-    static const unsigned char accepted = ACCEPTED;
     struct flow *flow = &endpoint->flows[number];
     bool marked = sockopts_number(&endpoint->request.sockopts, "dscp") >= 0;
     int error = 0;
@@ -130,13 +140,13 @@ static void open_flow(struct endpoint *endpoint, int number, int fd)
     if ((marked && flow->marks == NULL) || (endpoint->request.mptcp && flow->multipath == NULL))
         error = ENOMEM;
     else if (flow->work->open != NULL)
-        error = flow->work->open(flow);
+        error = flow->work->open(flow, &endpoint->openings.datagram_fd);
     else if (marked && !flow->sender)
         marks_handshake(fd, endpoint->request.address.ss_family, flow->marks);
-    if (error == 0 && !flow->sender && send(fd, &accepted, 1, MSG_NOSIGNAL) != 1)
-        error = errno;
+    if (error == 0 && !flow->sender)
+        error = send_acceptance(flow);
     if (error != 0) {
-        fail(endpoint, number, flow->sender ? "datagram socket" : "accept", error);
+        fail(endpoint, number, error == EADDRINUSE ? "a port for its datagrams" : flow->sender ? "datagram socket" : "accept", error);
         return;
     }
     endpoint->openings.opened++;
@@ -185,18 +195,20 @@ static void write_opening(struct endpoint *endpoint, struct opening *opening)
 static void read_acceptance(struct endpoint *endpoint, int place)
 {
     struct opening *opening = &endpoint->openings.pending[place];
-    unsigned char byte;
-    ssize_t got = recv(opening->fd, &byte, 1, 0);
+    int number = opening->number, fd = opening->fd;
+    ssize_t got = recv(fd, opening->bytes + opening->answered, (size_t)(ACCEPTANCE_BYTES - opening->answered), 0);
 
-    if (got == 1 && byte == ACCEPTED) {
-        int number = opening->number, fd = opening->fd;
-
+    if (got < 0 && errno != EAGAIN && errno != EINTR)
+        fail(endpoint, number, "connect", errno);
+    if (got < 0)
+        return;
+    opening->answered += (int)got;
+    if (got == 0 || opening->bytes[0] != ACCEPTED) {
+        fail(endpoint, number, "connect", ECONNABORTED);
+    } else if (opening->answered == ACCEPTANCE_BYTES) {
+        endpoint->flows[number].datagram.port = opening->bytes[1] << 8 | opening->bytes[2];
         remove_pending(endpoint, place);
         open_flow(endpoint, number, fd);
-    } else if (got >= 0) {
-        fail(endpoint, opening->number, "connect", ECONNABORTED);
-    } else if (errno != EAGAIN && errno != EINTR) {
-        fail(endpoint, opening->number, "connect", errno);
     }
 }
 

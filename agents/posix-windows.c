@@ -134,8 +134,8 @@ int posix_socket(int family, int type, int protocol)
     BOOL on = TRUE, off = FALSE;
     DWORD done;
 
-    if (fd >= 0 && kind == SOCK_STREAM)
-        setsockopt((SOCKET)fd, SOL_SOCKET, SO_EXCLUSIVEADDRUSE, (const char *)&on, sizeof on); /* no other socket can take the port */
+    if (fd >= 0) /* no other socket can take the port, not even one with SO_REUSEADDR */
+        setsockopt((SOCKET)fd, SOL_SOCKET, SO_EXCLUSIVEADDRUSE, (const char *)&on, sizeof on);
     if (fd >= 0 && kind == SOCK_DGRAM) /* an ICMP error about a datagram must not fail the next call */
         WSAIoctl((SOCKET)fd, SIO_UDP_CONNRESET, &off, sizeof off, NULL, 0, &done, NULL, NULL);
     return fd;

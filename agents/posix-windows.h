@@ -52,6 +52,7 @@ typedef unsigned short in_port_t;
 
 /* Options that Windows lacks: setting and reading them fails. */
 #define LACKING (-1)
+#define SO_REUSEPORT LACKING
 #define TCP_CONGESTION LACKING
 #define UDP_SEGMENT 2 /* UDP_SEND_MSG_SIZE */
 #define UDP_GRO 3     /* UDP_RECV_MAX_COALESCED_SIZE; in a control message UDP_COALESCED_INFO */

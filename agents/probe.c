@@ -38,6 +38,8 @@ static int new_socket(int type, const struct request *request)
         return -1;
     if (type == SOCK_DGRAM) /* FreeBSD sends no datagram that is larger than the send buffer */
         sockopts_enlarge_buffer(fd, SO_SNDBUF, SIZE_MAX_BYTES);
+    if (type == SOCK_STREAM)
+        system_reset_at_close(fd, true);
     if ((type == SOCK_STREAM || probe_forbid_fragments(fd, here->sa_family) == 0) && bind(fd, here, length) == 0 &&
         (connect(fd, there, length) == 0 || errno == EINPROGRESS))
         return fd;

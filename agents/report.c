@@ -7,7 +7,8 @@
 
 #define PIECE_ROWS 200
 #define PIECE_PCAP 9000 /* bytes of the pcap file in a line, a multiple of 3 for base64 */
-#define PIECE_BINS 1400 /* bins in a line: this number of 32-bit numbers with commas fits ANSWER_MAX */
+#define PIECE_BINS 1400 /* most bins in a line */
+#define BIN_MAX 21      /* most bytes of a bin: a 64-bit number and a comma */
 #define ROW_MAX 160     /* most bytes of a row: seven 64-bit numbers with commas and brackets */
 
 static int64_t unknown_if_zero(int64_t ns)
@@ -164,8 +165,8 @@ static int64_t write_bins(int64_t id, const struct flow *flow, int64_t from, int
     line_add_count("bin_us", flow->start->bin_ns / 1000);
     line_add_count("from", from);
     line_add(",\"bins\":[");
-    for (; bin < used && bin < from + PIECE_BINS; bin++)
-        line_add("%s%lu", bin > from ? "," : "", (unsigned long)flow->bins.bytes[bin]);
+    for (; bin < used && bin < from + PIECE_BINS && line_length() + BIN_MAX + 2 < ANSWER_MAX; bin++)
+        line_add("%s%llu", bin > from ? "," : "", (unsigned long long)flow->bins.bytes[bin]);
     line_add("]");
     line_end();
     return bin;

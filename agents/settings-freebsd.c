@@ -105,18 +105,10 @@ static int write_sysctl(const char *name, int kind, const char *value)
     return sysctlbyname(name, NULL, NULL, &wanted, bytes) == 0 ? 0 : errno;
 }
 
-int setting_carry_out(const struct setting *setting, const char *value, char *text)
+static int carry_out_sysctl(const struct setting *setting, const char *value, char *text)
 {
     int kind;
 
-    if (strcmp(setting->kind, "mtu") == 0)
-        return setting_mtu(setting, value, text);
-    if (strcmp(setting->kind, "offload") == 0)
-        return carry_out_offload(setting, value, text);
-    if (strcmp(setting->kind, "sysctl") != 0) {
-        snprintf(setting_reason, sizeof setting_reason, "; on FreeBSD there are mtu, offload and sysctl");
-        return EOPNOTSUPP;
-    }
     /* Refuse sysctls outside net: a journal that somebody else wrote could change them if this agent runs as root. */
     if (strncmp(setting->name, "net.", 4) != 0)
         return EPERM;
@@ -126,20 +118,11 @@ int setting_carry_out(const struct setting *setting, const char *value, char *te
     return value == NULL ? read_sysctl(setting->name, kind, text) : write_sysctl(setting->name, kind, value);
 }
 
-int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most)
-{
-    (void)setting, (void)old, (void)parts, (void)most;
-    return 0; /* SIOCSIFCAP changes all flags of an offload at once */
-}
-
-int setting_check(const struct setting *setting, const char *value)
-{
-    (void)setting, (void)value;
-    return 0;
-}
-
-bool setting_fits(const struct setting *setting, const char *value, const char *old, const char *now)
-{
-    (void)setting, (void)old;
-    return strcmp(now, value) == 0;
-}
+/* SIOCSIFCAP changes all flags of an offload at once, so that an offload has no parts. */
+const struct setting_ways setting_ways_mtu = {.carry_out = setting_mtu};
+const struct setting_ways setting_ways_sysctl = {.carry_out = carry_out_sysctl};
+const struct setting_ways setting_ways_offload = {.carry_out = carry_out_offload};
+const struct setting_ways setting_ways_governor = {.carry_out = NULL};
+const struct setting_ways setting_ways_card = {.carry_out = NULL};
+const struct setting_ways setting_ways_qdisc = {.carry_out = NULL};
+const struct setting_ways setting_ways_rps = {.carry_out = NULL};

@@ -98,13 +98,11 @@ static const struct offload *find_offload(const char *name)
     return NULL;
 }
 
-int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most)
+static int offload_parts(const struct setting *setting, const char *old, struct setting *parts, int most)
 {
     const struct offload *offload = find_offload(setting->name);
     int count = 0;
 
-    if (strcmp(setting->kind, "offload") != 0)
-        return card_parts(setting, old, parts, most);
     if (offload == NULL || offload->parts == NULL || ask_features(setting->interface) != 0)
         return 0;
     for (unsigned bit = 0; bit < names->len && count < most; bit++) {
@@ -170,54 +168,33 @@ static int carry_out_governor(const struct setting *setting, const char *value, 
     return strncmp(setting->name, "cpu", 3) == 0 && strchr(setting->name, '/') == NULL ? setting_file(path, value, text) : EINVAL;
 }
 
-static const struct kind {
-    const char *kind;
-    int (*carry_out)(const struct setting *setting, const char *value, char *text);
-    int (*check)(const struct setting *setting, const char *value);
-} kinds[] = {
-    {"mtu", setting_mtu, NULL},
-    {"offload", carry_out_offload, NULL},
-    {"sysctl", carry_out_sysctl, NULL},
-    {"governor", carry_out_governor, NULL},
-    {"rings", card_number, card_number_check},
-    {"coalesce", card_number, card_number_check},
-    {"channels", card_number, card_number_check},
-    {"pause", card_number, card_number_check},
-    {"qdisc", card_qdisc, NULL},
-    {"rps", card_rps, NULL},
-};
-
-static const struct kind *find_kind(const struct setting *setting)
-{
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].kind, setting->kind) == 0)
-            return &kinds[i];
-    return NULL;
-}
-
-int setting_carry_out(const struct setting *setting, const char *value, char *text)
-{
-    const struct kind *kind = find_kind(setting);
-
-    return kind != NULL ? kind->carry_out(setting, value, text) : EINVAL;
-}
-
-int setting_check(const struct setting *setting, const char *value)
-{
-    const struct kind *kind = find_kind(setting);
-
-    return kind != NULL && kind->check != NULL ? kind->check(setting, value) : 0;
-}
-
-bool setting_fits(const struct setting *setting, const char *value, const char *old, const char *now)
+/* The kernel adds options to those that were written. */
+static bool qdisc_fits(const char *value, const char *old, const char *now)
 {
     size_t kind = strcspn(value, ":");
 
-    if (strcmp(setting->kind, "qdisc") == 0) /* the kernel adds options to those that were written */
-        return strncmp(now, value, kind) == 0 && (now[kind] == ':' || now[kind] == '\0');
-    if (strcmp(setting->kind, "rps") == 0) /* the kernel pads the written mask with zeros */
-        return true;
-    if (strcmp(now, value) == 0 || find_kind(setting)->carry_out != card_number)
-        return strcmp(now, value) == 0;
-    return *now >= '0' && *now <= '9' && strcmp(now, old) != 0; /* a driver may round a number, or refuse it and keep `old` */
+    (void)old;
+    return strncmp(now, value, kind) == 0 && (now[kind] == ':' || now[kind] == '\0');
 }
+
+/* The kernel pads the written mask with zeros. */
+static bool rps_fits(const char *value, const char *old, const char *now)
+{
+    (void)value, (void)old, (void)now;
+    return true;
+}
+
+/* A driver may round a number, or refuse it and keep `old`. */
+static bool card_fits(const char *value, const char *old, const char *now)
+{
+    (void)value;
+    return *now >= '0' && *now <= '9' && strcmp(now, old) != 0;
+}
+
+const struct setting_ways setting_ways_mtu = {.carry_out = setting_mtu};
+const struct setting_ways setting_ways_sysctl = {.carry_out = carry_out_sysctl};
+const struct setting_ways setting_ways_offload = {.carry_out = carry_out_offload, .parts = offload_parts};
+const struct setting_ways setting_ways_governor = {.carry_out = carry_out_governor};
+const struct setting_ways setting_ways_card = {card_number, card_number_check, card_fits, card_parts};
+const struct setting_ways setting_ways_qdisc = {.carry_out = card_qdisc, .fits = qdisc_fits};
+const struct setting_ways setting_ways_rps = {.carry_out = card_rps, .fits = rps_fits};

@@ -30,11 +30,15 @@ static const struct keyword *find_keyword(const struct setting *setting)
     return NULL;
 }
 
-int setting_carry_out(const struct setting *setting, const char *value, char *text)
-{
-    (void)setting, (void)value, (void)text;
-    return EOPNOTSUPP;
-}
+char setting_reason[256];
+
+const struct setting_ways setting_ways_mtu = {.carry_out = NULL};
+const struct setting_ways setting_ways_sysctl = {.carry_out = NULL};
+const struct setting_ways setting_ways_offload = {.carry_out = NULL};
+const struct setting_ways setting_ways_governor = {.carry_out = NULL};
+const struct setting_ways setting_ways_card = {.carry_out = NULL};
+const struct setting_ways setting_ways_qdisc = {.carry_out = NULL};
+const struct setting_ways setting_ways_rps = {.carry_out = NULL};
 
 int settings_start(char *message, size_t room)
 {

@@ -4,7 +4,7 @@
 #include "agent.h"
 #include "setting.h"
 
-/* The kinds of settings, in one file per system: settings-linux.c, settings-freebsd.c. */
+/* kinds.c: what the kind of a setting does on this system. */
 /* Write `value` or, if it is NULL, read the present value into `text`. Returns 0 or an errno value. */
 int setting_carry_out(const struct setting *setting, const char *value, char *text);
 /* Return an errno value if this system is certain to refuse `value`, else 0. Changes nothing. */

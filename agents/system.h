@@ -6,9 +6,11 @@
 #if defined(_WIN32)
 #define SYSTEM_LACKS "congestion", "mss", "zerocopy", "mptcp", /* keys of listen and connect that the agent refuses here */
 #define SYSTEM_TUNES_WINDOWS true /* SO_SNDBUF and SO_RCVBUF tell the buffer sizes in use only if a window was requested */
+#define SYSTEM_SHARES_PORTS false /* of sockets that share a UDP port, one gets the datagrams of all senders */
 #else
 #define SYSTEM_LACKS
 #define SYSTEM_TUNES_WINDOWS false
+#define SYSTEM_SHARES_PORTS true /* sockets of one user can share a UDP port, and each gets the datagrams of its own sender */
 #endif
 
 #if defined(_WIN32)
@@ -42,6 +44,15 @@ static inline int system_close_failed(int fd)
     close(fd);
     errno = error;
     return -1;
+}
+
+/* Let the connection be reset when its descriptor is closed, also if this process is killed. A port whose connections are reset can be
+ * used again at once; a connection that this side ended in order would keep it for a minute (TIME-WAIT). */
+static inline void system_reset_at_close(int fd, bool reset)
+{
+    struct linger linger = {.l_onoff = reset, .l_linger = 0};
+
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
 }
 
 /* Return a descriptor that becomes readable when one of `signals`, which are blocked, arrives. Returns -1 with errno on failure. */

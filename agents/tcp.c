@@ -6,7 +6,7 @@
 #include "system.h"
 
 #define PROBES_BYTES (192 << 10) /* receive buffer for a step of probes: the controller sends up to 100,000 bytes at once */
-#define TRIES 16 /* attempts to find a port of the kernel's choice that is free for UDP too */
+#define TRIES 16 /* ports of the kernel's choice that are tried, until one is free for UDP too */
 
 static int note_failure(struct endpoint *endpoint, const char *where, int error)
 {
@@ -51,7 +51,7 @@ static int listen_on(struct endpoint *endpoint, int port)
     struct openings *openings = &endpoint->openings;
     struct sockaddr_storage address = endpoint->request.address;
     socklen_t length = sizeof address;
-    int on = 1, fd = new_socket(endpoint, address.ss_family), datagram_fd = -1, error;
+    int fd = new_socket(endpoint, address.ss_family), datagram_fd = -1, error;
 
     if (fd < 0)
         return endpoint->failure.error;
@@ -60,13 +60,14 @@ static int listen_on(struct endpoint *endpoint, int port)
     if (endpoint->request.mptcp)
         widen(fd, &address);
     *address_port(&address) = htons((in_port_t)port);
+    /* Without SO_REUSEADDR, with which another user could take the port before listen(2). */
     if (bind(fd, (struct sockaddr *)&address, address_length(&address)) != 0 || listen(fd, FLOWS_MAX) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &length) != 0)
         goto out;
     if (endpoint->request.work->open != NULL) {
-        datagram_fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP);
-        if (datagram_fd < 0 || setsockopt(datagram_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-            bind(datagram_fd, (struct sockaddr *)&address, address_length(&address)) != 0)
+        /* The port is shared only once nobody else has it. */
+        datagram_fd = udp_reserve(&address);
+        if (datagram_fd < 0 || (SYSTEM_SHARES_PORTS && udp_share(datagram_fd) != 0))
             goto out;
     }
     openings->listen_fd = fd;
@@ -94,26 +95,60 @@ int tcp_listen(struct endpoint *endpoint)
     endpoint_set_port(endpoint, first);
     if (error == EADDRINUSE && first != 0)
         endpoint_note(endpoint, error, "bind %s to %d: none of these ports is free", endpoint->peer, last);
+    else if (error == EADDRINUSE)
+        endpoint_note(endpoint, error, "bind %s: none of %d ports is free for datagrams too",
+                      address_text(&endpoint->request.address), TRIES);
     else
         endpoint_note(endpoint, error, "bind %s: %s", endpoint->peer, strerror(error));
     return -1;
 }
 
+/* Bind a flow's connection to a port of the kernel's choice and, for datagrams, a socket to the same UDP port. Returns 0 or an errno. */
+static int bind_flow(struct flow *flow)
+{
+    struct sockaddr_storage here = flow->request->bind;
+    socklen_t length = sizeof here;
+
+    if (bind(flow->fd, (struct sockaddr *)&here, address_length(&here)) != 0)
+        return errno;
+    if (flow->work->open == NULL)
+        return 0;
+    if (getsockname(flow->fd, (struct sockaddr *)&here, &length) != 0)
+        return errno;
+    flow->datagram.fd = udp_reserve(&here);
+    return flow->datagram.fd < 0 ? errno : 0;
+}
+
+/* Make the socket of a flow. Returns 0, or -1 with the failure stored. */
+static int open_sender(struct endpoint *endpoint, struct flow *flow)
+{
+    int error = EADDRINUSE;
+
+    for (int tries = 0; tries < TRIES && error == EADDRINUSE; tries++) {
+        system_close(&flow->fd);
+        flow->fd = new_socket(endpoint, endpoint->request.bind.ss_family);
+        if (flow->fd < 0)
+            return -1;
+        error = bind_flow(flow);
+    }
+    if (error == EADDRINUSE && flow->work->open != NULL)
+        endpoint_note(endpoint, error, "bind to the data address: none of %d ports is free for datagrams too", TRIES);
+    if (error != 0)
+        return note_failure(endpoint, "bind to the data address", error);
+    system_reset_at_close(flow->fd, true);
+    return 0;
+}
+
 int tcp_connect(struct endpoint *endpoint)
 {
     struct request *request = &endpoint->request;
-    const struct sockaddr *bind_to = (const struct sockaddr *)&request->bind;
 
     endpoint_set_port(endpoint, ntohs(*address_port(&request->address)));
     for (int i = 0; i < endpoint->flow_count; i++) {
-        int fd = new_socket(endpoint, bind_to->sa_family);
-
-        if (fd < 0)
+        if (open_sender(endpoint, &endpoint->flows[i]) != 0)
             return -1;
-        endpoint->flows[i].fd = fd;
-        if (bind(fd, bind_to, address_length(&request->address)) != 0)
-            return note_failure(endpoint, "bind to the data address", errno);
-        if (connect(fd, (const struct sockaddr *)&request->address, address_length(&request->address)) != 0 && errno != EINPROGRESS) {
+        if (connect(endpoint->flows[i].fd, (const struct sockaddr *)&request->address, address_length(&request->address)) != 0 &&
+            errno != EINPROGRESS) {
             endpoint_fail_flow(endpoint, i, "connect", errno);
             return -1;
         }

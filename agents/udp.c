@@ -3,6 +3,7 @@
 #include <linux/sock_diag.h>
 #endif
 
+#include "address.h"
 #include "clock.h"
 #include "flow.h"
 #include "marks.h"
@@ -13,33 +14,86 @@
 #define NAP_NS (50 * MS)         /* longest wait of a probe's sender, so that an order to stop takes effect soon */
 #define RECEIVER_BYTES (4 << 20) /* bytes of the receive buffer without a requested window, if the node grants them */
 
-static int connect_socket(const struct flow *flow)
+int udp_reserve(const struct sockaddr_storage *address)
 {
-    struct sockaddr_storage here, there;
-    socklen_t here_length = sizeof here, there_length = sizeof there;
-    int on = 1, fd;
+    int fd = socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP);
 
-    if (getsockname(flow->fd, (struct sockaddr *)&here, &here_length) != 0 ||
-        getpeername(flow->fd, (struct sockaddr *)&there, &there_length) != 0)
-        return -1;
-    fd = socket(here.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP);
-    if (fd < 0)
-        return -1;
-    /* All flows of a receiver share its port; the kernel tells them apart by the sender's address. */
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 && bind(fd, (struct sockaddr *)&here, here_length) == 0 &&
-        connect(fd, (struct sockaddr *)&there, there_length) == 0)
+    if (fd < 0 || bind(fd, (const struct sockaddr *)address, address_length(address)) == 0)
         return fd;
     return system_close_failed(fd);
 }
 
-int udp_open(struct flow *flow)
+int udp_share(int fd)
 {
-    int large = RECEIVER_BYTES;
+    int on = 1;
+
+    /* Not SO_REUSEADDR: with it any user could bind the port, connect to the sender and take its datagrams. */
+    return setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+}
+
+/* Make a socket on the port of all flows. The kernel gives it the datagrams of its sender once it is connected. */
+static int join_port(const struct sockaddr_storage *here)
+{
+    int fd = socket(here->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP);
+
+    if (fd < 0 || (udp_share(fd) == 0 && bind(fd, (const struct sockaddr *)here, address_length(here)) == 0))
+        return fd;
+    return system_close_failed(fd);
+}
+
+/* Make a socket on a port of its own, from the receiver's range of ports if it has one. */
+static int next_port(const struct flow *flow, struct sockaddr_storage *here)
+{
+    int first = (int)flow->request->first_port, last = (int)flow->request->last_port, fd = -1;
+
+    errno = EADDRINUSE;
+    for (int port = first; port <= last && fd < 0 && errno == EADDRINUSE; port++) {
+        *address_port(here) = htons((in_port_t)port);
+        fd = udp_reserve(here);
+    }
+    return fd;
+}
+
+/* Return a receiver's socket for the datagrams of a flow, or -1 with errno. */
+static int receiver_socket(const struct flow *flow, struct sockaddr_storage *here, int *reserved)
+{
+    int fd = *reserved;
+
+    if (SYSTEM_SHARES_PORTS)
+        return join_port(here);
+    if (fd < 0)
+        return next_port(flow, here);
+    *reserved = -1;
+    return fd;
+}
+
+static int connect_socket(struct flow *flow, int *reserved)
+{
+    struct sockaddr_storage here, there;
+    socklen_t here_length = sizeof here, there_length = sizeof there;
+
+    if (getsockname(flow->fd, (struct sockaddr *)&here, &here_length) != 0 ||
+        getpeername(flow->fd, (struct sockaddr *)&there, &there_length) != 0)
+        return errno;
+    if (flow->sender)
+        *address_port(&there) = htons((in_port_t)flow->datagram.port);
+    else
+        flow->datagram.fd = receiver_socket(flow, &here, reserved);
+    if (flow->datagram.fd < 0 || connect(flow->datagram.fd, (struct sockaddr *)&there, there_length) != 0 ||
+        getsockname(flow->datagram.fd, (struct sockaddr *)&here, &here_length) != 0)
+        return errno;
+    if (!flow->sender)
+        flow->datagram.port = ntohs(*address_port(&here));
+    return 0;
+}
+
+int udp_open(struct flow *flow, int *reserved)
+{
+    int large = RECEIVER_BYTES, error = connect_socket(flow, reserved);
     bool large_buffer = !flow->work->messages && !flow->sender && flow->window.bytes < 0;
 
-    flow->datagram.fd = connect_socket(flow);
-    if (flow->datagram.fd < 0)
-        return errno;
+    if (error != 0)
+        return error;
     if (sockopts_apply(flow->datagram.fd, flow->request->address.ss_family, false, &flow->request->sockopts) != NULL)
         return errno;
     if (flow->marks != NULL)

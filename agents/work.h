@@ -8,8 +8,9 @@ struct flow;
 struct work {
     const char *name;      /* value of the order's key `test`; "": the key is absent */
     const char *transport; /* transport of the kind: "tcp" or "udp" */
-    /* Prepare what a flow needs besides its connection, before the flow counts as open; may be NULL. Returns 0 or an errno value. */
-    int (*open)(struct flow *flow);
+    /* Prepare what a flow needs besides its connection, before the flow counts as open; NULL: nothing. `*reserved` is the receiver's socket
+     * that holds its port for datagrams. Returns 0 or an errno value. */
+    int (*open)(struct flow *flow, int *reserved);
     /* Allocate memory before the start. Returns 0 or an errno value. */
     int (*prepare)(struct flow *flow);
     /* Send or receive from start to end, in the flow's thread. */
@@ -39,7 +40,11 @@ int file_fill(int fd, int64_t size, const _Atomic bool *stop);
 
 /* udp.c, for all kinds of datagrams. A flow keeps the TCP connection that opened it; the end-of-file of this connection ends the flow. */
 #define UDP_QUIET_US 50000 /* time without a datagram after which a receiver checks for the end-of-file */
-int udp_open(struct flow *flow);
+int udp_open(struct flow *flow, int *reserved);
+/* Make a socket for datagrams on an address and a port that no other socket has. Returns it, or -1 with errno. */
+int udp_reserve(const struct sockaddr_storage *address);
+/* Let further sockets of this user, and of nobody else, have the same port. Returns 0, or -1 with errno. */
+int udp_share(int fd);
 /* Allocate a buffer of `bytes` bytes and the counts, and set the timeout of receive calls. Returns 0 or an errno value. */
 int udp_allocate(struct flow *flow, int64_t bytes);
 /* Tell whether the peer has ended the flow. */

@@ -31,7 +31,7 @@ static size_t keeper(const struct setting *setting)
     return sum % 8;
 }
 
-int setting_carry_out(const struct setting *setting, const char *value, char *text)
+static int carry_out(const struct setting *setting, const char *value, char *text)
 {
     size_t place = keeper(setting);
 
@@ -45,28 +45,33 @@ int setting_carry_out(const struct setting *setting, const char *value, char *te
     return place == 6 ? EACCES : 0;
 }
 
-int setting_check(const struct setting *setting, const char *value)
+static int check(const struct setting *setting, const char *value)
 {
     snprintf(setting_reason, sizeof setting_reason, "; %.100s was asked for", value);
     return keeper(setting) == 3 ? EOPNOTSUPP : 0;
 }
 
-bool setting_fits(const struct setting *setting, const char *value, const char *old, const char *now)
+static bool fits(const char *value, const char *old, const char *now)
 {
-    return keeper(setting) == 2 ? strcmp(old, now) != 0 : strcmp(now, value) == 0;
+    return strlen(value) % 8 == 2 && strcmp(old, now) != 0;
 }
 
-int setting_parts(const struct setting *setting, const char *old, struct setting *parts, int most)
+static int parts(const struct setting *setting, const char *old, struct setting *found, int most)
 {
     if (keeper(setting) != 4 || most < 2)
         return 0;
     for (int i = 0; i < 2; i++) {
-        parts[i] = *setting;
-        snprintf(parts[i].name, sizeof parts->name, "part-%d", i);
-        snprintf(parts[i].old, sizeof parts->old, "%s", old);
+        found[i] = *setting;
+        snprintf(found[i].name, sizeof found->name, "part-%d", i);
+        snprintf(found[i].old, sizeof found->old, "%s", old);
     }
     return 2;
 }
+
+#define WAYS {carry_out, check, fits, parts}
+const struct setting_ways setting_ways_mtu = WAYS, setting_ways_sysctl = WAYS, setting_ways_offload = WAYS,
+                          setting_ways_governor = WAYS, setting_ways_card = WAYS, setting_ways_qdisc = WAYS,
+                          setting_ways_rps = WAYS;
 
 int guard_start(void)
 {

@@ -66,6 +66,14 @@ BIN_GAPS_OF_VIRTUAL: Final = replace(
     "line rate.",
 )
 
+BINS_DIFFER: Final = warning(
+    "bins-differ",
+    "The bins of flows do not add up to their bytes in {which}; the largest difference is in test {test} ({stream}): "
+    "{binned:,} bytes in bins, {received:,} received. The throughput over time is wrong there.",
+    "Measure again: older agents counted at most 4 GiB in a bin.",
+    weight=Weight.SUSPECT,
+)
+
 
 class Rates:
     """Formats goodput with the decimals of the results table: of each pair, or the total if a test has many pairs."""

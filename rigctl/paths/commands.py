@@ -48,7 +48,7 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "ifconfig {interface} ether MAC",
         'Set-NetAdapter -Name "{interface}" -MacAddress MAC',
     ),
-    "ports": ("ss -tlnp", "sockstat -46l", "netstat -abno"),
+    "ports": ("ss -tulnp", "sockstat -46l", "netstat -abno"),
     "sockets": ("ss -tinp", "sockstat -c", "netstat -nb"),
     "firewall": (
         "nft list ruleset",

@@ -15,7 +15,7 @@ from rigctl.protocol.host_facts import HostReply
 from rigctl.records import Datagrams, Side
 from rigctl.records.flat import GRANTED, GROUPS, side_from
 
-VERSION: Final = 4
+VERSION: Final = 5
 LINE_LIMIT: Final = 16384  # bytes of a line from the agent, newline included
 MOST_ON_A_LINE: Final = 2**62 - 1
 """Largest number in a line. A time of this size (146 years) still fits 64 bits after conversion to another clock."""
@@ -140,7 +140,7 @@ class FlowBins(_Line):
     flow: WireNumber
     bin_us: Annotated[int, Field(ge=1, le=MOST_BIN_US)]
     first: Annotated[WireNumber, Field(alias="from")]
-    bins: list[Annotated[int, Field(ge=0, lt=2**32)]]
+    bins: list[WireNumber]
 
 
 class FlowRows(_Line):

@@ -80,8 +80,8 @@ class PointTotals:
 
     point: CountingPoint
     balance: Reconciliation
-    dropped: float | None = None
-    damaged: float | None = None
+    dropped: int | None = None
+    damaged: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,22 +94,35 @@ def unpack(packed: bytes, kind: str = "<i8") -> Series:
     return Series(dict(zip(map(str, columns), values.tolist(), strict=True)))
 
 
+_BINS: Final = "<u4"
+_WIDE_BINS: Final = "<i8"
+"""numpy types of the bytes per bin."""
+
+
 def pack_bins(bins: Bins) -> bytes:
-    """Return a receiver's bytes per time bin in the format of `unpack_bins`: JSON, then compressed 32-bit integers."""
+    """Return a receiver's bytes per time bin in the format of `unpack_bins`: JSON, then compressed integers.
+
+    The integers have 64 bits if a bin has 4 GiB or more, as the header tells, and 32 bits otherwise.
+    """
     import numpy as np
 
-    head = json.dumps({"start_ns": bins.start_ns, "width_us": bins.width_us}, separators=(",", ":")).encode()
-    return head + b"\n" + zlib.compress(np.array(bins.bytes, dtype="<u4").tobytes(), _LEVEL)
+    head: dict[str, Any] = {"start_ns": bins.start_ns, "width_us": bins.width_us}
+    if max(bins.bytes, default=0) >= 2**32:
+        head["kind"] = _WIDE_BINS
+    packed = np.array(bins.bytes, dtype=head.get("kind", _BINS)).tobytes()
+    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + zlib.compress(packed, _LEVEL)
 
 
 def unpack_bins(packed: bytes) -> Bins:
     import numpy as np
 
     head, body = _head(packed)
-    values = np.frombuffer(_inflate(body, None), dtype="<u4")
-    start_ns, width_us = head["start_ns"], head["width_us"]
-    if type(start_ns) is not int or type(width_us) is not int:
-        raise ValueError("bins without a start or a width")
+    start_ns, width_us, kind = head["start_ns"], head["width_us"], head.get("kind", _BINS)
+    if type(start_ns) is not int or type(width_us) is not int or kind not in (_BINS, _WIDE_BINS):
+        raise ValueError("bins without a start or a width, or of another kind")
+    values = np.frombuffer(_inflate(body, None), dtype=kind)
+    if np.any(values < 0):
+        raise ValueError("a bin with fewer than no bytes")
     return Bins(start_ns, width_us, tuple(values.tolist()))
 
 

@@ -3,6 +3,9 @@
 Wine has no SIO_TCP_INFO: what Windows tells by it stays unknown here. More tests run under Wine in `make torture`.
 """
 
+import os
+import re
+import socket
 import string
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from processes import all_commands, eventually
+from processes import all_commands, eventually, output_of
 from talk import Report, Start, Talk, begin, close, flowing, joined, progressed, reports, served, settings, stopped
 from torture import SEED, TIMES, told, wait_at_random
 
@@ -83,6 +86,68 @@ def test_what_a_sender_counts_comes_to_the_other_system(
         assert got.totals[flow]["marks"] == [[46 << 2, counts["datagrams"]]] or counts["datagrams"] == 0
     close(receiver, sender)
     assert list(tmp_path.iterdir()) == []
+
+
+def ports_of_datagrams(sender: Talk) -> list[int]:
+    """Return the receiver's port of each flow of datagrams."""
+    lines = [line.split() for line in output_of(["ss", "-Huanp"]).splitlines()]
+    return [int(words[4].rpartition(":")[2]) for words in lines if f",pid={sender.process.pid}," in words[-1]]
+
+
+@pytest.mark.parametrize("flows", [1, 10])
+@pytest.mark.parametrize(("what", "how"), [("", "rate=51200"), ("test=pingpong", "iterations=20"), ("test=probe", "")])
+def test_each_flow_of_datagrams_to_windows_has_a_port_and_its_own_datagrams(
+    pair: Pair, flows: int, what: str, how: str
+) -> None:
+    """Windows gives all datagrams of a port to one socket. The first flow has the port of the connections."""
+    receiver, sender = pair["windows"], pair["linux"]
+    port = joined(receiver, sender, flows=flows, extra=f"transport=udp size=64 {what}")
+    ports = ports_of_datagrams(sender)
+    assert (len(ports), len(set(ports)), port in ports) == (flows, flows, True)
+    for agent in (receiver, sender):
+        begin(agent, 300, how, agent.ask("clock")["clock_ns"] + 30_000_000)
+    got, sent = reports(receiver, sender)
+    for flow in range(flows):
+        assert got.datagrams[flow]["datagrams"] == sent.datagrams[flow]["datagrams"] >= 1
+        assert got.datagrams[flow]["strays"] == sent.datagrams[flow]["strays"] == 0
+
+
+PORT = 10_000 + os.getpid() % 2500 * 8
+"""The first of eight ports that no other test has. The kernel chooses higher ones. Wine has UDP at 127.0.0.1 only."""
+
+
+@pytest.mark.parametrize(("what", "how"), [("", ""), ("transport=udp size=64", "rate=800000")])
+def test_on_windows_a_test_can_follow_at_once_on_the_only_port(pair: Pair, what: str, how: str) -> None:
+    """A stranger's connection, too, is reset, so that nothing is left at the port, which is bound exclusively."""
+    receiver, sender = pair["windows"], pair["linux"]
+    keys = f"endpoint=1 address=127.0.0.1 {settings(extra=what)}"
+    for _ in range(3):
+        assert receiver.ask(f"listen {keys} first_port={PORT} last_port={PORT}")["port"] == PORT
+        with socket.create_connection(("127.0.0.1", PORT)) as stranger:
+            stranger.sendall(bytes(20))
+            with pytest.raises(ConnectionResetError):
+                stranger.recv(1)
+        assert sender.ask(f"connect {keys} port={PORT} bind=127.0.0.1")["ok"]
+        assert receiver.ask("ready endpoint=1")["ok"]
+        for agent in (receiver, sender):
+            begin(agent, 100, how, agent.ask("clock")["clock_ns"] + 30_000_000)
+        reports(receiver, sender)
+        close(receiver, sender)
+
+
+def test_flows_of_datagrams_to_windows_take_the_ports_of_the_receivers_range(pair: Pair) -> None:
+    receiver, sender = pair["windows"], pair["linux"]
+    keys = f"endpoint=1 address=127.0.0.1 {settings(flows=3, extra='transport=udp size=64')}"
+    port = receiver.ask(f"listen {keys} first_port={PORT} last_port={PORT + 3}")["port"]
+    assert sender.ask(f"connect {keys} port={port} bind=127.0.0.1")["ok"]
+    assert set(ports_of_datagrams(sender)) <= set(range(PORT, PORT + 4))
+    close(receiver, sender)
+    port = receiver.ask(f"listen {keys} first_port={PORT} last_port={PORT + 1}")["port"]
+    assert not sender.ask(f"connect {keys} port={port} bind=127.0.0.1")["ok"]
+    ready = receiver.ask("ready endpoint=1")
+    assert ready["error"] == "EADDRINUSE"
+    told = rf"flow \d at 127\.0\.0\.1 port {PORT}: a port for its datagrams: Address already in use"
+    assert re.fullmatch(told, ready["message"])
 
 
 @pytest.mark.parametrize(
@@ -183,7 +248,7 @@ def test_a_lock_goes_to_the_next_when_its_agent_is_killed(starts: Start) -> None
     assert third.event("busy")["place"] == 2
     assert third.process.wait() == 3
     first.process.kill()
-    assert second.event("hello")["protocol"] == 4
+    assert second.event("hello")["protocol"] == first.hello["protocol"]
 
 
 def test_a_receiver_sees_the_end_of_a_sender_that_is_killed(starts: Start, release: Path) -> None:

@@ -76,6 +76,27 @@ def test_counters_agree_with_the_flows_and_losses_in_a_switch_are_found_at_its_p
     assert re.search(r"(All of|Of) about \d.* retransmits .* were lost at switch right, port b", place)
 
 
+ONE_PORT = "virtual: namespaces\ndata_ports: 5200-5200\nlinks: {rate: 100M}\nnodes: {a: , b: }\n"
+BRIEF = "\nrig: rig.yaml\npairs: [a -> b]\nduration: 500ms\nmax_skew: 500ms\nmatrix: {parallel: [1, 10]}\n"
+
+
+def one_port(maker: Maker) -> None:
+    (maker.folder / "rig.yaml").write_text(ONE_PORT)
+    with kept_up(maker, "rig.yaml"):
+        for name in ("first", "second"):
+            maker.measures(f"{name}-tcp", BRIEF)
+            maker.measures(f"{name}-udp", f"{BRIEF}test: udp\nrate: 1M\nsize: 500\n")
+
+
+def test_runs_follow_each_other_at_once_on_the_only_data_port_and_each_flow_gets_its_datagrams(real: Real) -> None:
+    runs = real(one_port)
+    assert [row["status"] for run in runs.values() for row in run.rows()] == ["ok"] * 8
+    for run in (runs["first-udp"], runs["second-udp"]):
+        flows = run.rows("flows")
+        assert [flow["loss_pct"] for flow in flows] == [0] * 11
+        assert all(flow["datagrams_sent"] > 0 for flow in flows)
+
+
 def mesh(maker: Maker) -> None:
     (maker.folder / "rig.yaml").write_text(RIG)
     with kept_up(maker, "rig.yaml"):

@@ -4,8 +4,8 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -42,14 +42,14 @@ class Lab:
     def __init__(self, holder: int, binary: Path, stack: ExitStack) -> None:
         self.binary, self.folder = binary, binary.parent
         self._stack = stack
-        self._enter = [*entering(holder), "-m"]
+        self.enter = [*entering(holder), "-m"]
         self.journal = self.folder / f"settings-{Path(f'/proc/{holder}/ns/net').stat().st_ino}"
 
     def start(self, *arguments: str, by: tuple[str, ...] = ()) -> Talk:
-        return self._stack.enter_context(Talk([*self._enter, *by, str(self.binary)], *arguments, enter=self._enter))
+        return self._stack.enter_context(Talk([*self.enter, *by, str(self.binary)], *arguments, enter=self.enter))
 
     def run(self, *command: str) -> str:
-        return output_of([*self._enter, *command])
+        return output_of([*self.enter, *command])
 
     def mtu(self, interface: str = "v0") -> int:
         (link,) = json.loads(self.run("ip", "-j", "link", "show", interface))
@@ -116,12 +116,19 @@ def taken(lab: Lab) -> int:
     return int(counts[names.index("InDatagrams")])
 
 
-def beside_the_sender(port: int) -> socket.socket:
-    """Return a socket whose datagrams have the same addresses and ports as those of the flow to `port`."""
-    lines = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
-    (local,) = [int(words[1].rpartition(":")[2], 16) for words in lines if words[2].endswith(f":{port:04X}")]
-    forger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    forger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    forger.bind(("127.0.0.1", local))
-    forger.connect(("127.0.0.1", port))
-    return forger
+_FORGE = """
+import socket, struct, sys
+there, here = int(sys.argv[1]), int(sys.argv[2])
+made = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
+made.bind(("127.0.0.1", 0))
+for word in sys.argv[3:]:
+    data = bytes.fromhex(word)
+    made.sendto(struct.pack(">HHHH", here, there, 8 + len(data), 0) + data, ("127.0.0.1", 0))
+"""
+
+
+def forge(lab: Lab, port: int, *datagrams: bytes) -> None:
+    """Send datagrams with the addresses and ports of the flow to `port`. Only root can: nobody can bind its ports."""
+    lines = [line.split() for line in lab.run("cat", "/proc/net/udp").splitlines()[1:]]
+    (local,) = {int(words[1].rpartition(":")[2], 16) for words in lines if words[2].endswith(f":{port:04X}")}
+    lab.run(sys.executable, "-c", _FORGE, str(port), str(local), *(data.hex() for data in datagrams))

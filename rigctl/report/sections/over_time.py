@@ -24,7 +24,15 @@ from rigctl.analysis.views.over_time import (
 from rigctl.base.units import format_duration
 from rigctl.base.values import divide
 from rigctl.findings import Finding, goodput, tests
-from rigctl.findings.text import MOST_NAMED, how_pairs_differ, join_list, plural, rate_text, settings_text
+from rigctl.findings.text import (
+    MOST_NAMED,
+    how_pairs_differ,
+    join_list,
+    numbers_text,
+    plural,
+    rate_text,
+    settings_text,
+)
 from rigctl.model.window import BinSeries, Gaps, Times
 from rigctl.model.window import gaps_of as gaps_in_bins
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, Stream, by_stream
@@ -337,7 +345,25 @@ def bins_part(view: RunView) -> Part | None:
     )
     blocks: list[Block] = [_bin_table(found), Paragraph(note, small=True), *_bin_charts(found)]
     section = Section(f"Throughput over time, in bins of {width}", tuple(blocks), full=True)
-    return Part(findings=tuple(_bin_gap_findings(view, found, width)), sections=(section,))
+    findings = (*_bin_sum_findings(view, last), *_bin_gap_findings(view, found, width))
+    return Part(findings=findings, sections=(section,))
+
+
+def _bin_sum_findings(view: RunView, last: Mapping[int, Repetition]) -> Iterator[Finding]:
+    """Yield a finding if the bins of a flow hold more or fewer bytes than its receiver counted in all."""
+    wrong = [
+        (cell.number, flow.stream, sum(side.bins.bytes), side.bytes)
+        for cell in view.plan.cells
+        if cell.number in last
+        for flow in last[cell.number].flows
+        if (side := flow.receiver) is not None and side.bins is not None and sum(side.bins.bytes) != side.bytes
+    ]
+    if wrong:
+        number, stream, binned, received = max(wrong, key=lambda one: abs(one[3] - one[2]))
+        numbers = sorted({one[0] for one in wrong})
+        values = {"binned": binned, "received": received}
+        words = {"which": numbers_text(numbers), "test": number, "stream": stream}
+        yield goodput.BINS_DIFFER.say(tests(numbers), values, **words)
 
 
 def _bin_table(found: Sequence[StreamBins]) -> Table:

@@ -109,7 +109,7 @@ def test_a_receiver_that_breaks_off_after_the_last_byte_is_an_error(sender: Talk
     peer, _ = mute.accept()
     with peer:
         assert len(peer.recv(20, socket.MSG_WAITALL)) == 20
-        peer.sendall(b"\x06")
+        peer.sendall(b"\x06\0\0")
         assert sender.answer(number)[-1]["ok"]
         begin(sender, 100)
         while peer.recv(1 << 20):

@@ -1,11 +1,28 @@
 """Streams: the window that is held, bytes with and without copies, the rate that paces them, bins of their bytes."""
 
+import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cases import from_file
-from processes import eventually
-from talk import LONG_MS, Start, Talk, arrived, begin, completed, flowing, joined, ran, report_of, shown, started
+from processes import eventually, output_of
+from talk import (
+    AGENTS,
+    LONG_MS,
+    Start,
+    Talk,
+    arrived,
+    begin,
+    completed,
+    flowing,
+    joined,
+    ran,
+    report_of,
+    shown,
+    started,
+)
 
 WINDOW = 65536
 MANY = 1_000_000
@@ -93,3 +110,19 @@ def test_bins_add_up_to_the_bytes_and_lie_where_they_came(receiver: Talk, sender
         assert len(bins) == (totals["last_byte_ns"] - at_ns) // 500_000 + 1
         assert next(at for at, value in enumerate(bins) if value) == (totals["first_byte_ns"] - at_ns) // 500_000
     assert bins_of(sender) == []
+
+
+def test_a_bin_holds_more_than_4_gib_and_no_byte_is_outside_of_all_bins(tmp_path: Path) -> None:
+    """A byte from before the start, by the receiver's clock, is in the first bin; one after the last bin is in it."""
+    sources = [line for line in (AGENTS / "Makefile").read_text().splitlines() if line.startswith("SOURCES :=")]
+    program, warnings = tmp_path / "wide_bins", ["-Wall", "-Wextra", "-Werror", '-DAGENT_VERSION="0"']
+    files = [AGENTS / name for name in sources[0].split()[2:] if name != "main.c"]
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=address,undefined", "-pthread", *warnings]
+    harness = Path(__file__).with_name("wide_bins.c")
+    subprocess.run(["cc", *flags, f"-I{AGENTS}", "-o", program, harness, *files], check=True)
+    counted = {-2_500_000_000: 1, 0: 5_000_000_000, 999_999_999: 2**40, 3_000_000_000: 7, 9_000_000_000: 2**33}
+    lines = output_of([program, *(str(word) for pair in counted.items() for word in pair)]).splitlines()
+    parts = [json.loads(line) for line in lines]
+    (bins,) = (part["bins"] for part in parts if "bins" in part)
+    assert bins == [1 + 5_000_000_000 + 2**40, 0, 0, 7 + 2**33]
+    assert sum(bins) == parts[0]["bytes"] == sum(counted.values())

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 from builders import bucket_of
 from fake_clock import FakeClock
-from lab import Lab, beside_the_sender, drop, dropped, taken
+from lab import Lab, drop, dropped, forge, taken
 from processes import eventually, output_of
 from talk import Report, Start, Talk, at_work, begin, flowing, joined, ran, reports, settings, started, tasks_of
 
@@ -161,12 +161,11 @@ def test_a_sender_that_is_stopped_before_its_first_datagram_loses_none(clock: Fa
 
 
 @pytest.mark.parametrize(("test", "how"), [("", "rate=200000"), ("test=pingpong", "iterations=100")])
-def test_forged_datagrams_are_strays(clock: FakeClock, test: str, how: str) -> None:
-    receiver, sender = clock.start(), clock.start()
-    with beside_the_sender(joined(receiver, sender, extra=f"transport=udp {test} size=64", connect=PINNED)) as forger:
-        for number in (0, 1, 5, 250_000, 2**31):
-            forger.send(struct.pack(">QII", 0, number, 7) + bytes(48))
-        forger.send(b"short")
+def test_forged_datagrams_are_strays(lab: Lab, clock: FakeClock, test: str, how: str) -> None:
+    receiver, sender = lab.start(by=clock.by), lab.start(by=clock.by)
+    port = joined(receiver, sender, extra=f"transport=udp {test} size=64", connect=PINNED)
+    forged = (struct.pack(">QII", 0, number, 7) + bytes(48) for number in (0, 1, 5, 250_000, 2**31))
+    forge(lab, port, *forged, b"short")
     started(receiver, sender, 300, how, clock.now_ns)
     if not test:
         clock.advance(0.3)
@@ -238,11 +237,9 @@ def test_nothing_comes_back_and_it_ends_all_the_same(still_lab: Lab, clock: Fake
     assert {tuple(row[1:]) for row in sent.rows[0]} == {(0, 0)}
 
 
-def test_forged_answers_are_strays(clock: FakeClock) -> None:
-    receiver, sender = clock.start(), clock.start()
-    with beside_the_sender(joined(receiver, sender, extra=PROBE, interval_ms=10)) as forger:
-        forger.send(bytes(64))
-        forger.send(b"short")
+def test_forged_answers_are_strays(lab: Lab, clock: FakeClock) -> None:
+    receiver, sender = lab.start(by=clock.by), lab.start(by=clock.by)
+    forge(lab, joined(receiver, sender, extra=PROBE, interval_ms=10), bytes(64), b"short")
     started(receiver, sender, 200, at_ns=clock.now_ns)
     at_work(sender, 1)
     clock.advance(0.2)

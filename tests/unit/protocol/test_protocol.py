@@ -128,7 +128,7 @@ NOT_COUNTS = (None, -1, 1.5, "5", True, MOST_ON_A_LINE + 1)
         (ROWS, "columns", (["t_ns"], [["t_ns"]], "t_ns", None)),
         (ROWS, "rows", (None, "12", [1], [[1, None]], [[1, 1.0]], [[True, 1]])),
         (BINS, "bin_us", (0, MOST_BIN_US + 1, None)),
-        (BINS, "bins", ([-1], [2**32], [1.5], "12", None)),
+        (BINS, "bins", ([-1], [MOST_ON_A_LINE + 1], [1.5], "12", None)),
         (BUCKETS, "flow", NOT_COUNTS),
         (BUCKETS, "buckets", (None, {}, "12", [3, 4], [[3]], [[3, 4, 5]], ["34"], *NOT_NUMBERS)),
         (DATAGRAMS, "datagrams", NOT_COUNTS),

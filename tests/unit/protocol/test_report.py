@@ -51,9 +51,9 @@ def pcap(data: bytes) -> Any:
 
 
 def test_samples_come_back_from_their_differences_and_bins_from_their_pieces() -> None:
-    found = report(totals(), rows(0, [100, 0], [200, 9]), rows(2, [50, 0]), bins(0, 0, 7), bins(2, 2**32 - 1))
+    found = report(totals(), rows(0, [100, 0], [200, 9]), rows(2, [50, 0]), bins(0, 0, 7), bins(2, 2**40))
     assert found.sides[0].series.columns == {"t_ns": [100, 300, 350], "bytes": [0, 9, 9]}
-    assert found.sides[0].bins == Bins(0, 500, (0, 7, 2**32 - 1))
+    assert found.sides[0].bins == Bins(0, 500, (0, 7, 2**40))
     assert (found.endpoint, found.usage.span_us, found.usage.cpus, found.usage.node) == (1, 5001000, 4, "pi1")
 
 

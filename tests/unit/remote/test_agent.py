@@ -175,8 +175,8 @@ async def test_an_agent_that_does_not_greet_or_has_another_protocol_is_given_up(
         async with running("pi1", cast(RemoteProcess, silent)):
             pass
     assert silent.signs_of_life == agent_module.HELLO_DEADLINE_S / agent_module.LOOK_S - 1
-    with pytest.raises(NodeError, match=r"pi1: the agent speaks protocol 5.*rigctl agent build"):
-        async with talking(protocol=5):
+    with pytest.raises(NodeError, match=r"pi1: the agent speaks protocol 4.*rigctl agent build"):
+        async with talking(protocol=4):
             pass
 
 

@@ -12,7 +12,7 @@ from rigctl.findings import Severity, Weight
 from rigctl.findings.goodput import Cause, excess_cause
 from rigctl.findings.limits import bottleneck_text, full_text
 from rigctl.model.contract import departures
-from rigctl.records import Cell, Direction, Link, Numa, Pair, Repetition, RunInfo, Series, Status
+from rigctl.records import Bins, Cell, Direction, Link, Numa, Pair, Repetition, RunInfo, Series, Status
 from rigctl.report.sections.streams import effective_mss_finding, window_finding
 from rigctl.results.summary import CellSummary
 from rigctl.settings.setting import Counts
@@ -72,6 +72,25 @@ def test_without_a_link_there_is_no_ceiling_and_without_its_rate_none_is_claimed
     for run, measured in ((loopback, [one]), (unknown, [one]), many):
         found = finding(run, measured, "goodput")
         assert (found.numbers["ceiling_mbps"], "no-ceiling" in codes(run, measured)) == (None, True)
+
+
+@pytest.mark.parametrize(("kept", "binned"), [(2**64, None), (2**32, 50_000_000_000 - 10 * 2**32)])
+def test_bins_that_do_not_add_up_to_the_bytes_of_their_flow_are_reported(kept: int, binned: int | None) -> None:
+    """As those of older agents, which kept 32 bits of the 5 GB that come in a second at 40 Gbit/s."""
+    cell = replace(builders.cell(pairs=ONE_PAIR), bin_us=1_000_000)
+    one = builders.repetition(cell, (40_000,))
+    assert known(one.flows[0].receiver).bytes == 50_000_000_000
+    counted = Bins(known(one.window_start_ns), 1_000_000, (5_000_000_000 % kept,) * 10)
+    measured = builders.changing_flows(one, receiver={"bins": counted})
+    told = [
+        found
+        for found in document(builders.run(builders.plan([cell])), [measured]).findings
+        if "binned" in found.numbers
+    ]
+    assert [found.numbers for found in told] == (
+        [] if binned is None else [{"binned": binned, "received": 50_000_000_000}]
+    )
+    assert [(found.code, found.level) for found in told] == [("bins-differ", Severity.WARNING)] * len(told)
 
 
 def test_a_window_cut_by_the_kernel_names_the_setting_that_cut_it() -> None:

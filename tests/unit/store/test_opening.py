@@ -3,6 +3,7 @@
 import os
 import re
 import sqlite3
+import struct
 import tracemalloc
 import zlib
 from contextlib import closing
@@ -195,7 +196,14 @@ def test_a_series_cut_off_is_refused_and_counters_may_take_all_64_bits() -> None
     packed = pack_series(Series({"t_ns": list(range(0, 10**6, 997))}))
     with pytest.raises(ValueError, match=r"differs from its header|truncated"):
         unpack(packed[:-20])
-    assert unpack_bins(pack_bins(Bins(0, 1, (1, 2)))) == Bins(0, 1, (1, 2))
+    for bins in (Bins(0, 1, (1, 2)), Bins(0, 1, ()), Bins(3, 10**6, (0, 2**32 - 1)), Bins(3, 10**6, (0, 2**32, 2**62))):
+        assert unpack_bins(pack_bins(bins)) == bins
+    older = b'{"start_ns":3,"width_us":500}\n' + zlib.compress(struct.pack("<2I", 7, 2**32 - 1))
+    assert unpack_bins(older) == Bins(3, 500, (7, 2**32 - 1))
+    assert pack_bins(Bins(3, 500, (7, 2**32 - 1))).partition(b"\n")[0] == older.partition(b"\n")[0]
+    for head, data in ((b'"kind":"O"', b"12345678"), (b'"kind":"<i8"', struct.pack("<q", -1))):
+        with pytest.raises(ValueError, match=r"of another kind|fewer than no bytes"):
+            unpack_bins(b'{"start_ns":3,"width_us":500,' + head + b"}\n" + zlib.compress(data))
     columns = {"t_ns": [1, 2, 3], "in_octets": [2**63 - 1, 2**63, 2**64 - 1]}
     assert unpack(pack_series(Series(columns)), "<u8").columns == columns
 

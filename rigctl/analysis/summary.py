@@ -14,9 +14,9 @@ from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFF
 from rigctl.figures.paths import CEILING, EFFICIENCY
 from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS, RTT_MIN
 from rigctl.limits.ceilings import above_ceiling
-from rigctl.limits.evidence import limit_of_test
+from rigctl.limits.evidence import limit_of_test, pool_evidence
 from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
-from rigctl.limits.rules import Diagnosis, Evidence, diagnose, pool_evidence
+from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunStatus, Side, Status, Stream, by_stream
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from rigctl.base.values import most
 from rigctl.figures.figure import TCP_AND_UDP, Figure
-from rigctl.limits.rules import LIMITS
+from rigctl.limits.limit import LIMITS
 from rigctl.settings.setting import MEASURED, Level
 
 _CELLS: Final = frozenset({Level.CELLS})
@@ -44,7 +44,8 @@ LIMIT_DETAIL: Final[Figure[str]] = Figure(
     name="limit_detail",
     unit="",
     levels=MEASURED,
-    meaning="rule that named the limit, and the values that the rule used",
+    meaning="rule that named the limit, the values that the rule used, and the kinds of evidence that the nodes never "
+    "report, if rules were skipped without them",
     is_text=True,
 )
 

@@ -11,7 +11,8 @@ from rigctl.findings.text import MOST_LISTED, UNKNOWN, join_list, lost_text, num
 from rigctl.findings.window import window_findings, window_limit_text
 from rigctl.limits.evidence import losses_allow_mbps
 from rigctl.limits.hosts import PROCESSORS
-from rigctl.limits.rules import LIMITS, Evidence
+from rigctl.limits.limit import LIMITS
+from rigctl.limits.rules import Evidence
 
 FULL: Final = 1.005  # share of a link's rate above which rounded times cannot explain the excess
 
@@ -242,9 +243,15 @@ def _find_disturbed(cells: Sequence[CellSummary]) -> Iterator[Finding]:
 
 
 def _explain_unknown(cell: CellSummary) -> tuple[str, str]:
-    """Return why it is unknown whether other traffic or losses are the limit, and a remedy; else two empty texts."""
-    if cell.limit != "unknown" or cell.verdict.cause not in ("traffic", "refuted"):
+    """Return why the limit is unknown (other traffic, losses, missing evidence) and a remedy; else two empty texts."""
+    if cell.limit != "unknown" or cell.verdict.cause not in ("traffic", "refuted", "missing"):
         return "", ""
+    if cell.verdict.cause == "missing":
+        without, limits = join_list(cell.verdict.missing), join_list(cell.verdict.may_be)
+        return (
+            f"without {without}, {limits} cannot be ruled out" if limits else f"{without} are not known",
+            "Measure longer.",
+        )
     if cell.verdict.cause == "traffic":
         return other_text(cell), f"Measure while {other_link(cell)} carries nothing else."
     share, allows, own = (cell.verdict.numbers.get(name) for name in ("lost_share", "loss_allows", "goodput_mbps"))

@@ -16,6 +16,7 @@ from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS, RTT_MIN
 from rigctl.limits.ceilings import above_ceiling
 from rigctl.limits.evidence import limit_of_test, pool_evidence
 from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
+from rigctl.limits.limit import BY_WINDOW
 from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunStatus, Side, Status, Stream, by_stream
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
@@ -205,7 +206,7 @@ def _summary(info: RunInfo, cell: Cell, measured: Sequence[_Measured]) -> CellSu
         for stream in cell.streams
     )
     verdict = limit_of_test(zip(seen.values(), verdicts.values(), strict=True), whole[EFFICIENCY])
-    windowed = verdict.limit == "window"
+    windowed = verdict.limit == BY_WINDOW.word
     binding = next((stream for stream in streams if windowed and stream.verdict == verdict), None)
     return CellSummary(
         cell=cell,

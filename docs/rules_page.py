@@ -8,8 +8,8 @@ _HEAD: Final = """# Rules of the limit
 
 Generated from `rigctl/limits/rules.py` by `make pages`; do not edit this page.
 
-The first rule that holds names the limit; one whose evidence is not known is passed over. Thresholds and their
-reasons stand in that file; what they mean, in [limits](../explanation/limits.md).
+The first rule that holds names the limit; what becomes of a rule whose evidence is not known, and what the numbers
+mean, is in [limits](../explanation/limits.md#order). Thresholds and their reasons stand in that file.
 
 | | limit | rule | evidence it needs |
 |--:|:--|:--|:--|

@@ -3,7 +3,7 @@
 from typing import Final
 
 from rigctl.figures.figure import Figure
-from rigctl.limits.rules import LIMITS
+from rigctl.limits.limit import LIMITS
 from rigctl.settings.setting import MEASURED
 
 CEILING: Final[Figure[float]] = Figure(
@@ -33,7 +33,8 @@ LIMIT_DETAIL: Final[Figure[str]] = Figure(
     name="limit_detail",
     unit="",
     levels=MEASURED,
-    meaning="rule that named the limit, and the values that the rule used",
+    meaning="rule that named the limit, the values that the rule used, and the kinds of evidence that the nodes never "
+    "report, if rules were skipped without them",
     is_text=True,
 )
 CEILING_FIGURES: Final = (CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL)

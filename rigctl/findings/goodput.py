@@ -23,12 +23,12 @@ from rigctl.findings.text import (
     texts_that_vary,
 )
 from rigctl.findings.window import window_formula
+from rigctl.limits.limit import BY_WINDOW, LIMITS
 from rigctl.records import RunInfo
 from rigctl.results.summary import CellSummary
 from rigctl.settings import MPTCP
 
 _ALIKE: Final = 0.03  # tests whose goodput differs by at most this share are not ranked
-_LINE: Final = "line-rate"
 _LONGEST: Final = 36  # characters of a test's settings in a headline, which is one line; longer settings are omitted
 
 NO_FIGURE: Final = error("no-figure", "No test has a result: the flow reports lack values", weight=Weight.ANSWER)
@@ -132,7 +132,7 @@ def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = ""
         "ceiling_mbps": high.ceiling_mbps,
         "efficiency": high.efficiency,
         "tests": len(known),
-        "at_line_rate": sum(cell.limit == _LINE for cell in known),
+        "at_line_rate": sum(LIMITS[cell.limit].is_full for cell in known),
         "lowest_efficiency": min(rated, default=None),
     }
     subject = tests(cell.cell.number for cell in known)
@@ -145,14 +145,14 @@ def _headline(
     known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates, ends: tuple[CellSummary, CellSummary]
 ) -> tuple[str, str]:
     """Return the headline and its short form if windows are not the limit: `Line rate in all 7 tests (…)`."""
-    full, (low, high), goodput = [cell for cell in known if cell.limit == _LINE], ends, rates.range(known)
+    full, (low, high), goodput = [cell for cell in known if LIMITS[cell.limit].is_full], ends, rates.range(known)
     limit = limit_words(low) if len({cell.limit for cell in known}) == 1 else ""
     at_once, which = _at_once(known), _in_tests(known, cells)
     where = f"{at_once}{',' if at_once and which else ''}{which}"
     if len(full) == len(known):
         return f"Line rate{where} ({goodput})", f"line rate, {goodput}"
     if full:
-        slowest = min((cell for cell in known if cell.limit != _LINE), key=rates.ends)
+        slowest = min((cell for cell in known if not LIMITS[cell.limit].is_full), key=rates.ends)
         text = f"Line rate in {len(full)} of {len(known)} tests ({rates.range(full)}); {_result(slowest, cells, rates)}"
         return text, f"line rate in {len(full)} of {len(known)}, {goodput}"
     brief = ", ".join(filter(None, [goodput, limit]))
@@ -171,18 +171,18 @@ def _result(cell: CellSummary, cells: Sequence[CellSummary], rates: Rates, unit:
     """Return a test's result in words: `887–905 in test 1 (window 8 KiB, limited by losses)`."""
     every = [each.cell for each in cells]
     varied = dict(zip((each.number for each in every), texts_that_vary(every, how_pairs_differ(every)), strict=True))
-    why = ", ".join(filter(None, [varied[cell.cell.number], "" if cell.limit == _LINE else limit_words(cell)]))
+    why = ", ".join(filter(None, [varied[cell.cell.number], "" if LIMITS[cell.limit].is_full else limit_words(cell)]))
     return f"{rates.range([cell], unit)} in test {cell.cell.number}{f' ({why})' if 0 < len(why) <= _LONGEST else ''}"
 
 
 def _by_window(known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates) -> tuple[str, str] | None:
     """Return the headline and its short form if a known window limits most tests; else None."""
-    bound = [cell for cell in known if cell.limit == "window"]
+    bound = [cell for cell in known if cell.limit == BY_WINDOW.word]
     slowest = min(bound, key=rates.ends, default=None)
     formula = "" if slowest is None or 2 * len(bound) <= len(known) else window_formula(slowest)
     if slowest is None or not formula:
         return None
-    rest = [cell for cell in known if cell.limit != "window"]
+    rest = [cell for cell in known if cell.limit != BY_WINDOW.word]
     which = f" in {len(bound)} of {len(known)} tests" if rest else _in_tests(known, cells)
     best = max(rest, key=rates.ends, default=None)
     more = f"; {_result(best, cells, rates)}" if best else ""

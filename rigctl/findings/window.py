@@ -47,6 +47,7 @@ CUT_BY_SYSTEM: Final = warning("window-smaller", f"{_GRANTED}: no more is grante
 MORE_NOT_GRANTED: Final = warning(
     "windows-not-granted", "Further windows were not granted as requested: {tests}.", weight=Weight.GRANTED
 )
+LARGER_WINDOW: Final = "A larger window lifts this limit."
 _LIMIT_WINDOW: Final = note("limit-window", "Limited by the {window}: {tests}; {why}.", "{remedy}", Weight.BOTTLENECK)
 
 
@@ -95,7 +96,7 @@ def window_formula(cell: CellSummary) -> str:
     return f"{f'{flows} × ' if flows > 1 else ''}{size_words(size)} ÷ {rtt_us / 1e3:.3g} ms = {rate_text(mbps)} Mbit/s"
 
 
-def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[Finding]:
+def window_findings(held: Sequence[CellSummary], advised: bool) -> Iterator[Finding]:
     """Yield findings on windows that limit tests: one for each side (send, receive), and for each sysctl of a node."""
 
     def key(cell: CellSummary) -> tuple[str, ...]:
@@ -109,7 +110,7 @@ def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[F
         why = "the sender waited for it half the time or more"
         if any(((cell.binding and cell.binding.evidence.held_share) or 0.0) < 0.5 for cell in own):
             why = "the bytes in flight filled it"
-        remedy = "A larger window lifts this limit." if any(cell.cell[WINDOW] for cell in own) else None
+        remedy = LARGER_WINDOW if any(cell.cell[WINDOW] for cell in own) else None
         if cause is not None and cause.sysctl is not None:
             why += f", and {cause.sysctl} of {cause.node} allows no more"
             remedy = raise_sysctl(cause.sysctl, cause.node)

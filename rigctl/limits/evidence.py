@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from math import sqrt
-from statistics import fmean, median, quantiles
+from statistics import fmean, median, mode, quantiles
 from typing import Any, Final
 
 import numpy as np
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from rigctl.base.values import divide, least, mean_of_all, total
 from rigctl.limits.ceilings import LINE_RATE, loss_bps, reaches, window_allows_bps
 from rigctl.limits.hosts import ProcessorUse
+from rigctl.limits.kinds import EvidenceKind, Kinds, kinds_of_flows
 from rigctl.limits.links import DataPath, Links, LinkShares
-from rigctl.limits.rules import Diagnosis, Evidence, combine, diagnose
+from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.model.window import CommonWindow, sum_over_flows
 from rigctl.records import Flow, RunInfo, Side
@@ -309,7 +310,7 @@ def evidence(
 
     `beside` has further fields of the evidence. `searched` says that a search, not the user, chose the rate.
     """
-    named = busy.limit if busy else None
+    found, named = beside or Found(), busy.limit if busy else None
     asked_share = divide(goodput_mbps, asked_mbps)
     seen = of_flows(flows, goodput_mbps, window, known_rtt_s)
     lost_share = seen.get("lost_share")
@@ -317,15 +318,78 @@ def evidence(
     share = asked_share if asked_mbps else efficiency_share
     return Evidence(
         **seen,
-        **(beside or {}),
+        **found,
+        **_kinds(flows, window, busy, efficiency_share, found)._asdict(),
         efficiency=efficiency_share,
         asked_share=None if searched else asked_share,
         sent_share=share / passed if share is not None and passed and seen.get("halves") is None else None,
         processors="others" if named == "unknown" else named,
-        busy_pct=busy.highest_pct if busy else None,
+        busy_pct=busy.highest_pct if busy and busy.is_known else None,
         others_pct=busy.others_pct if busy else None,
         agent_share=busy.agent_share if busy else None,
     )
+
+
+def _kinds(
+    flows: Sequence[Flow],
+    window: CommonWindow | None,
+    busy: ProcessorUse | None,
+    efficiency: float | None,
+    found: Found,
+) -> Kinds:
+    """Return the kinds of evidence that the nodes of a stream give, and those that they never give.
+
+    Only agents read processors and counters, in the report of a node: what a report lacks, the node never gives.
+    """
+    if busy is None or not flows:
+        return Kinds()
+    subflows = any(side is not None and side.subflows for flow in flows for side in (flow.sender, flow.receiver))
+    gives, lacks = frozenset[EvidenceKind](), frozenset[EvidenceKind]()
+    if window is not None and not subflows and all(flow.sender is not None for flow in flows):
+        sampled = all(flow.receiver and flow.receiver.series.columns.get("t_ns") for flow in flows)
+        gives, lacks = kinds_of_flows(flows, sampled=busy.by_agents or sampled)
+    processors = frozenset({EvidenceKind.PROCESSORS})
+    if not busy.polls:  # while agents poll, busy processors are no evidence
+        gives, lacks = (gives | processors, lacks) if busy.by_agents else (gives, lacks | processors)
+    if None in (found.get("quota_sender"), found.get("quota_receiver")):
+        lacks |= {EvidenceKind.QUOTAS}
+    if efficiency is not None and found.get("other_share") is None:
+        lacks |= {EvidenceKind.COUNTERS}
+    return Kinds(gives, lacks)
+
+
+_LEAST: Final = frozenset({"rtt_min_ms", "sndbuf_bytes", "rcvbuf_bytes", "send_window_bytes", "receive_window_bytes"})
+
+
+def pool_evidence(several: Sequence[Evidence]) -> Evidence:
+    """Return the evidence over repetitions: the mean of each number, the most frequent value of each text or flag.
+
+    Of what is a least value in one repetition (`_LEAST`), the least is kept. A kind is given if one repetition gave it.
+    """
+    pooled: dict[str, Any] = {}
+    for name, values in zip(Evidence._fields, zip(*several, strict=True), strict=True):
+        known = [value for value in values if value is not None]
+        if name in ("gives", "lacks"):
+            pooled[name] = frozenset[EvidenceKind]().union(*values)
+        elif known:
+            combine = min if name in _LEAST else mode if isinstance(known[0], str | bool) else fmean
+            pooled[name] = combine(known)
+    pooled["lacks"] -= pooled["gives"]
+    return Evidence(**pooled)
+
+
+def combine(verdicts: Iterable[tuple[Diagnosis, float]], whole: Diagnosis | None = None) -> Diagnosis:
+    """Return the verdict on a test from `verdicts` on its streams, each with the Mbit/s below the stream's ceiling.
+
+    `whole`, the verdict on all streams together, is given if the streams fill their links. If the limits differ,
+    a shared link or else `whole` is the limit; unknown if a stream lacks evidence, as its link may be a shared one.
+    Without `whole`, the stream furthest below its ceiling decides.
+    """
+    given = list(verdicts)
+    if whole is not None and len({verdict.limit for verdict, _ in given}) > 1:
+        missing = next((verdict for verdict, _ in given if verdict.missing), whole)
+        return next((verdict for verdict, _ in given if verdict.limit == "shared-link"), missing)
+    return max(given, key=lambda pair: pair[1])[0] if given else Diagnosis()
 
 
 def limit_of_test(streams: Iterable[tuple[Evidence, Diagnosis]], efficiency_share: float | None) -> Diagnosis:

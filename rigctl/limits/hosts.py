@@ -12,6 +12,7 @@ from rigctl.base.values import divide, least, least_of_all, mean, most
 from rigctl.limits.rules import Diagnosis, Evidence
 from rigctl.records import Cell, Flow, NodeUsage, RunInfo, Stream, host_system
 from rigctl.settings import BUSY_POLL, WINDOW
+from rigctl.settings.kinds import AGENT
 
 _BUSY_PCT: Final = 95.0  # processors that are busy for at least this share of the time are the limit
 _OTHERS_SHARE: Final = 0.25
@@ -51,6 +52,14 @@ class ProcessorUse(NamedTuple):
     sender: Processors = Processors()
     receiver: Processors = Processors()
     one_machine: bool = False  # True if the nodes are virtual and share the processors of one machine
+    by_agents: bool = False  # True if agents measured the test; other engines do not read processors
+    polls: bool = False  # True if the test uses busy polling, which keeps processors busy
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether it is known if processors were busy."""
+        ends = [end.node_pct is not None and end.others_pct is not None for end in (self.sender, self.receiver)]
+        return self.limit is not None or (any(ends) if self.one_machine else all(ends))
 
     @property
     def limit(self) -> str | None:
@@ -104,10 +113,11 @@ class ProcessorUse(NamedTuple):
 def busy_of(info: RunInfo, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> ProcessorUse:
     """Return the mean processor use of `rows`, the streams of `cell`; all None if the test uses busy polling."""
     if cell[BUSY_POLL]:
-        return ProcessorUse()
+        return ProcessorUse(polls=True)
     shares = [mean(row[name] for row in rows) for name in BUSY_COLUMNS]
     sender, receiver = Processors(*shares[0::2]), Processors(*shares[1::2])
-    return ProcessorUse(sender, receiver, one_machine=info.plan.virtual not in (None, "machines"))
+    one_machine = info.plan.virtual not in (None, "machines")
+    return ProcessorUse(sender, receiver, one_machine, by_agents=cell.engine == AGENT)
 
 
 def processors_of_node(usage: NodeUsage | None, threads: int, run_us: float | None) -> Processors:

@@ -1,20 +1,34 @@
 """The rules that name the limit of a stream from its evidence: the first rule that holds names the limit.
 
-A rule is skipped if evidence that the rule needs is unknown. The verdict keeps the values that the rule used, so that
-a reader can check them. Reasons: docs/decisions/0023.
+A rule is true, false or unknown. It is false as soon as one clause whose evidence is known fails. If an earlier rule
+on another limit is unknown, for evidence that the nodes could have given, the limit is unknown. A rule on evidence
+that a node never gives is skipped, and the verdict says so. The verdict keeps the values that its rule used, so that a
+reader can check them. Reasons: docs/decisions/0023.
 
 Sources: window ÷ round trip, in-flight bytes (RFC 9293); Web100's triage by shares of time (Mathis et al., 2003);
 pathdiag's model of a path; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016), for the token bucket;
 Lo and MacKinlay, "Stock Market Prices Do Not Follow Random Walks" (1988), for the ratio of variances.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from statistics import fmean, mode
-from types import SimpleNamespace
-from typing import Any, Final, NamedTuple, TypeAlias
+from enum import Enum
+from typing import Final, NamedTuple
 
 from rigctl.limits.ceilings import LINE_RATE, above_ceiling, reaches
+from rigctl.limits.clauses import (
+    Clause,
+    KnownEvidence,
+    above,
+    at_least,
+    at_most,
+    below,
+    is_set,
+    known,
+    needing,
+    reaching,
+)
+from rigctl.limits.kinds import KINDS_OF, SAMPLED, EvidenceKind
 
 
 class Evidence(NamedTuple):
@@ -70,26 +84,21 @@ class Evidence(NamedTuple):
     disk_read: float | None = None  # share of the sender's time that reading the disk took
     disk_write: float | None = None  # share of the receiver's time that writing the disk took
     processors: str | None = None  # busy with the run: `machine`, `sender` or `receiver`; with other programs: `others`
-    busy_pct: float | None = None
+    busy_pct: float | None = None  # how busy the run kept the busiest processor of its nodes
     others_pct: float | None = None
     agent_share: float | None = None  # CPU time of the busier agent ÷ (elapsed time × its threads)
+    # Kinds of evidence that the nodes give: a field of these kinds may be unknown.
+    gives: frozenset[EvidenceKind] = frozenset()
+    # Kinds that a node never gives. The fields of all other kinds do not apply.
+    lacks: frozenset[EvidenceKind] = frozenset()
 
+    def could_give(self, fields: Iterable[str]) -> bool:
+        """Tell whether the nodes could have given all of `fields`, which are None."""
+        return all((kinds := KINDS_OF.get(name)) is not None and kinds <= self.gives for name in fields)
 
-_LEAST: Final = frozenset({"rtt_min_ms", "sndbuf_bytes", "rcvbuf_bytes", "send_window_bytes", "receive_window_bytes"})
-
-
-def pool_evidence(several: Sequence[Evidence]) -> Evidence:
-    """Return the evidence over repetitions: the mean of each number, the most frequent value of each text or flag.
-
-    Of what is a least value in one repetition (`_LEAST`), the least is kept.
-    """
-    pooled: dict[str, Any] = {}
-    for name, values in zip(Evidence._fields, zip(*several, strict=True), strict=True):
-        known = [value for value in values if value is not None]
-        if known:
-            combine = min if name in _LEAST else mode if isinstance(known[0], str | bool) else fmean
-            pooled[name] = combine(known)
-    return Evidence(**pooled)
+    def lacking(self, fields: Iterable[str]) -> frozenset[EvidenceKind]:
+        """Return the kinds of evidence of `fields` that a node never gives."""
+        return frozenset(kind for name in fields for kind in KINDS_OF.get(name, ()) if kind in self.lacks)
 
 
 _NEARLY: Final = 0.93  # from this share of the ceiling on, a standing queue is at the link, and its drops cost the rest
@@ -141,331 +150,337 @@ _MOST_ALLOWED: Final = 2.0  # above this `loss_allows`, losses do not explain th
 _EVEN_DATAGRAMS: Final = 0.4  # up to this `datagram_evenness`, datagrams pass at a constant rate; random losses give 1
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """Something that can limit a test: name, phrase for headlines, meaning, and whether it is a fault of the rig."""
+class Truth(Enum):
+    """Whether a rule holds. A rule is skipped if it needs evidence that a node never gives, or that does not apply."""
 
-    word: str
-    phrase: str
-    meaning: str = ""
-    is_fault: bool = False
-
-
-LIMITS: Final[Mapping[str, Limit]] = {
-    limit.word: limit
-    for limit in (
-        Limit("line-rate", "at line rate"),
-        Limit("shared-link", "limited by a shared link"),
-        Limit("other-traffic", "limited by other traffic", "traffic outside the run on the path", is_fault=True),
-        Limit("path", "limited by the path", "a shaper or policer on the way", is_fault=True),
-        Limit("window", "limited by the window"),
-        Limit("loss", "limited by losses"),
-        Limit("sender", "limited by the sender", "its processors or CPU quota", is_fault=True),
-        Limit("receiver", "limited by the receiver", "its processors, CPU quota or socket buffer", is_fault=True),
-        Limit("machine", "limited by processors", "the processors that all nodes of a virtual rig share"),
-        Limit("disk", "limited by the disk", is_fault=True),
-        Limit("rate", "as requested", "the requested rate was achieved"),
-        Limit("mtu", "limited by the mtu", "frames smaller than the links allow", is_fault=True),
-        Limit("unknown", ""),
-    )
-}
-"""All limits by their word, in the order in which pages explain them. A new limit also needs a rule in `RULES`."""
-
-KnownEvidence: TypeAlias = SimpleNamespace
-"""Evidence as rules read it: without type hints, because no value that a rule needs is None."""
+    TRUE = "true"
+    FALSE = "false"
+    UNKNOWN = "unknown"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule names `limit` if `holds` returns True. It is skipped if a field of `Evidence` in `needs` is None."""
+    """A rule names `limit` if all clauses of `when` hold."""
 
     limit: str
     name: str
-    needs: tuple[str, ...]
-    holds: Callable[[KnownEvidence], bool]
+    when: tuple[Clause, ...]
     cause: str | None = None  # detail of the limit, such as "policer"
+    shows: tuple[str, ...] = ()  # fields that the verdict keeps, if not all that the rule needs
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Return the fields of `Evidence` without which the rule is not true."""
+        return tuple(dict.fromkeys(name for clause in self.when for name in clause.fields))
 
 
-def _is_at_line_rate(seen: KnownEvidence) -> bool:
-    return reaches(seen.efficiency, LINE_RATE)
+def _busy_with(whose: str) -> Clause:
+    """Return a clause that holds if the run keeps the processors of `whose` (such as `sender`) busy."""
+    return Clause(("busy_pct",), lambda seen: bool(seen.processors == whose))
 
 
-def _is_as_requested(seen: KnownEvidence) -> bool:
-    return reaches(seen.asked_share, LINE_RATE) and bool(seen.asked_share <= _HELD)
+@needing("efficiency")
+def _impossible_goodput(seen: KnownEvidence) -> bool:
+    return above_ceiling(seen.efficiency)
 
 
-def _small_frames(seen: KnownEvidence) -> bool:
-    return _is_at_line_rate(seen) and bool(seen.larger_frames >= _LARGER_FRAMES)
+@needing("efficiency", "lost_share")
+def _full_but_for_losses(seen: KnownEvidence) -> bool:
+    """Tell whether goodput and lost data fill the link."""
+    return bool(LINE_RATE <= seen.efficiency * (1 + seen.lost_share) <= ALL)
 
 
-def _is_link_full(seen: KnownEvidence) -> bool:
-    """Tell whether a link is nearly full with this stream, with all pairs on a link, or with other traffic."""
-    return any(reaches(share or 0.0, _NEARLY) for share in (seen.efficiency, seen.shared_share, seen.link_share))
+@needing()
+def _link_not_full(seen: KnownEvidence) -> bool:
+    """Tell whether no link is nearly full with this stream, with all pairs on a link, or with other traffic."""
+    return not any(reaches(share or 0.0, _NEARLY) for share in (seen.efficiency, seen.shared_share, seen.link_share))
 
 
-def _has_other_traffic(seen: KnownEvidence, least: float) -> bool:
-    """Tell whether there is other traffic that, with the run's, takes at least the share `least` of the link."""
-    return bool(seen.other_share >= OTHERS and least <= seen.link_share <= _MOST_FULL)
+@needing()
+def _rest_of_link_free(seen: KnownEvidence) -> bool:
+    """Tell whether no other traffic classes of the test take the rest of the link."""
+    return not (seen.beside_classes and reaches(seen.shared_share or 0.0, LINE_RATE))
 
 
-def _is_buffered(seen: KnownEvidence) -> bool:
-    others_open = seen.in_flight_cwnd <= _OPEN and seen.in_flight_share <= _OPEN
-    return bool(others_open and seen.in_flight_sndbuf >= _BUFFERED)
+@needing("quota_sender")
+def _sender_held_more(seen: KnownEvidence) -> bool:
+    """Tell whether a quota holds back the sender's agent at least as long as the receiver's."""
+    return bool(seen.quota_sender >= (seen.quota_receiver or 0.0))
 
 
-def _is_filled(seen: KnownEvidence) -> bool:
-    """Tell whether bytes in flight fill the window, and whether senders waited for it, if the kernel reports that."""
-    return bool(seen.in_flight_share >= _IN_FLIGHT and (seen.held_share is None or seen.held_share >= _COUNTED))
+@needing("disk_read")
+def _reads_more(seen: KnownEvidence) -> bool:
+    """Tell whether reading takes at least as long as writing."""
+    return bool(seen.disk_read >= (seen.disk_write or 0.0))
 
 
-def _has_no_queue(seen: KnownEvidence) -> bool:
-    """Tell whether no queue stands: the median round trip is less than 1 ms longer than the least."""
-    return bool(seen.rtt_added_ms < _QUEUE_MS)
+@needing()
+def _waited(seen: KnownEvidence) -> bool:
+    """Tell whether senders waited for a full window; True if the kernel does not report that."""
+    return seen.held_share is None or bool(seen.held_share >= _COUNTED)
 
 
-def _is_drained(seen: KnownEvidence) -> bool:
+_WINDOW_FILLED: Final = (at_least("in_flight_share", _IN_FLIGHT), _waited)
+
+
+@needing()
+def _window_drained(seen: KnownEvidence) -> bool:
     """Tell whether less than half of the window stands in a queue. If more does, the window is not the limit."""
     grown = seen.rtt_growth is not None and seen.rtt_growth * _HALF >= 1
     return seen.window_share is None or bool(seen.window_share >= _HALF or not grown)
 
 
-def _has_queue(seen: KnownEvidence) -> bool:
-    return bool(seen.queue_ms >= _QUEUE_MS and seen.queue_growth >= _FLAT)
+@needing()
+def _window_drained_or_buffer_full(seen: KnownEvidence) -> bool:
+    return _window_drained.check(seen) or bool((seen.sndbuf_share or 0.0) >= _HALF)
 
 
-def _rest_taken(seen: KnownEvidence) -> bool:
-    """Tell whether other traffic classes of the test take the rest of the link."""
-    return bool(seen.beside_classes) and reaches(seen.shared_share or 0.0, LINE_RATE)
+@needing("queue_ms", "queue_growth", "variation")
+def _steady_behind_queue(seen: KnownEvidence) -> bool:
+    """Tell whether goodput is as constant as that of a shaper. Behind a short queue, it must be nearly equal."""
+    short = seen.queue_growth >= _SHORT and seen.variation <= _CONSTANT
+    # A full window may be the limit while hosts answer late, unless the rate is as constant as a shaper's.
+    windowed = seen.in_flight_share is not None and all(clause.check(seen) for clause in _WINDOW_FILLED)
+    return bool(short or (seen.queue_growth >= _FLAT and seen.variation <= (_CONSTANT if windowed else _STEADY)))
 
 
-def _has_deep_queue(seen: KnownEvidence) -> bool:
-    """Tell whether the round-trip times prove a queue that is never empty."""
-    known = seen.queue_ms is not None and seen.queue_growth is not None
-    return known and bool(seen.queue_ms >= _DEEP_MS and seen.queue_growth >= _DEEP_GROWTH)
+@needing()
+def _far_below_line(seen: KnownEvidence) -> bool:
+    """Tell whether goodput varies little and is far below the link's rate, and no other program delays an agent.
 
-
-def _never_empty(seen: KnownEvidence) -> bool:
-    """Tell whether the path has a deep queue far below the link's rate, while the sender waits for no window.
-
-    Goodput may vary. Near the link's rate, or if other programs delay an agent, the queue may be the link's own.
+    Near the link's rate, or if other programs delay an agent, a queue may be the link's own.
     """
     even = seen.variation is None or seen.variation <= _UNEVEN
     far = all((share or 0.0) <= _OPEN for share in (seen.efficiency, seen.shared_share, seen.link_share))
     kept = seen.processors == "others" and (seen.agent_share is None or seen.agent_share > _LITTLE_CPU)
-    return bool(_has_deep_queue(seen) and even and far and not kept and seen.sending_share >= _HALF)
+    return bool(even and far and not kept)
 
 
-def _is_queued(seen: KnownEvidence) -> bool:
-    """Tell whether a queue stands and goodput is constant, as at a shaper, while no link is full."""
-    short = seen.queue_ms >= _QUEUE_MS and seen.queue_growth >= _SHORT and seen.variation <= _CONSTANT
-    # A full window may be the limit while hosts answer late, unless the rate is as constant as a shaper's.
-    windowed = seen.in_flight_share is not None and _is_filled(seen)
-    steady = _has_queue(seen) and seen.variation <= (_CONSTANT if windowed else _STEADY)
-    return bool((short or steady) and not _is_link_full(seen))
+@needing()
+def _no_deep_queue(seen: KnownEvidence) -> bool:
+    """Tell whether round-trip times prove no queue that is never empty."""
+    return (
+        seen.queue_ms is None
+        or seen.queue_growth is None
+        or not (seen.queue_ms >= _DEEP_MS and seen.queue_growth >= _DEEP_GROWTH)
+    )
 
 
-def _is_held_by_losses(seen: KnownEvidence) -> bool:
-    """Tell whether losses cost goodput while no link is full."""
-    return bool(seen.lost_share >= _LOSSY and seen.sending_share >= _HALF and not _is_link_full(seen))
+@needing("loss_clumps")
+def _not_explained_by_losses(seen: KnownEvidence) -> bool:
+    return not _explained_by_losses(seen)
 
 
-def _is_explained_by_losses(seen: KnownEvidence) -> bool:
+def _explained_by_losses(seen: KnownEvidence) -> bool:
     """Tell whether random single losses explain the goodput. For bbr only the distribution of losses counts."""
     least, most = _EXPLAINED
     follows = not seen.halves or seen.loss_allows is None or least <= seen.loss_allows <= most
     return bool(follows and seen.loss_clumps < _TOGETHER)
 
 
-def _is_policed(seen: KnownEvidence) -> bool:
-    """Tell whether losses cost goodput, goodput is constant and random losses do not explain it: a policer."""
-    return bool(_is_held_by_losses(seen) and seen.unevenness <= _EVEN and not _is_explained_by_losses(seen))
-
-
-def _is_regulated_by_losses(seen: KnownEvidence) -> bool:
-    """Tell whether losses come in clumps and keep the mean goodput constant, as a policer's token bucket does."""
-    return bool(_is_held_by_losses(seen) and seen.loss_clumps >= _TOGETHER and seen.variance_ratio <= _REGULATED)
-
-
-def _is_random(seen: KnownEvidence) -> bool:
+@needing()
+def _losses_random(seen: KnownEvidence) -> bool:
     """Tell whether losses look random: no known evidence points to a policer."""
-    if seen.unevenness is None or seen.loss_clumps is None or _is_link_full(seen):
+    if seen.unevenness is None or seen.loss_clumps is None or not _link_not_full.check(seen):
         return True
     independent = (seen.variance_ratio or 0.0) >= _INDEPENDENT and (seen.loss_events or 0.0) >= _EVENTS
     if seen.loss_clumps < _TOGETHER:
-        return bool(seen.unevenness > _EVEN or (seen.halves and independent and _is_explained_by_losses(seen)))
+        return bool(seen.unevenness > _EVEN or (seen.halves and independent and _explained_by_losses(seen)))
     return bool(seen.unevenness >= _UNEVEN and independent)
 
 
-def _lossy(seen: KnownEvidence) -> bool:
-    """Tell whether losses, more than congestion marks, cut the window and allow about the goodput achieved."""
-    cut = seen.halves and seen.lost_share > 0 and seen.sending_share >= _HALF and not _has_deep_queue(seen)
-    if seen.marks_allow is not None and seen.marks_allow < seen.loss_allows:
-        return False
-    return bool(cut and not _is_above_losses(seen) and seen.loss_allows <= _MOST_ALLOWED and _is_random(seen))
+@needing("loss_allows")
+def _losses_cut_more_than_marks(seen: KnownEvidence) -> bool:
+    return seen.marks_allow is None or bool(seen.marks_allow >= seen.loss_allows)
 
 
-def _is_above_losses(seen: KnownEvidence) -> bool:
+@needing("marks_allow")
+def _marks_cut_more_than_losses(seen: KnownEvidence) -> bool:
+    return seen.loss_allows is None or bool(seen.marks_allow <= seen.loss_allows)
+
+
+@needing("loss_allows")
+def _far_above_losses(seen: KnownEvidence) -> bool:
     """Tell whether goodput is far above what losses allow (Mathis et al.), if each clump cuts the window once."""
     if seen.loss_clumps is None:
         return bool(seen.loss_allows < _LEAST_ALONE)
     return bool(seen.loss_allows * max(1.0, seen.loss_clumps) ** 0.5 < _LEAST_ALLOWED)
 
 
-def _is_held_by_marks(seen: KnownEvidence) -> bool:
-    """Tell whether congestion marks, more than losses, cut the window and allow about the goodput achieved."""
-    cut = seen.halves and seen.sending_share >= _HALF and not _is_link_full(seen)
-    more = seen.loss_allows is None or seen.marks_allow <= seen.loss_allows
-    return bool(cut and more and seen.marks_allow <= _MOST_ALLOWED)
+@needing("loss_allows")
+def _not_far_above_losses(seen: KnownEvidence) -> bool:
+    return not _far_above_losses.check(seen)
 
 
-def _is_throttled(seen: KnownEvidence, least: float) -> bool:
-    return bool(seen.quota_sender >= max(least, seen.quota_receiver or 0.0))
+@needing("halves")
+def _does_not_halve(seen: KnownEvidence) -> bool:
+    return not seen.halves
 
 
-def _has_many_drops(seen: KnownEvidence) -> bool:
-    return bool(seen.lost_share >= 1 - LINE_RATE)
-
-
-_STANDING: Final = ("queue_ms", "queue_growth")
-_OTHERS: Final = ("other_share", "link_share", "other_mbps", "other_link", "other_counter")
-_LOSSES: Final = ("lost_share", "loss_allows", "sending_share", "halves")
+_QUEUE: Final = (at_least("queue_ms", _QUEUE_MS), at_least("queue_growth", _FLAT))
+_SMALL_FRAMES: Final = (reaching("efficiency", LINE_RATE), at_least("larger_frames", _LARGER_FRAMES))
+_OTHER_COUNTER: Final = known("other_mbps", "other_link", "other_counter")
+_LINK_POSSIBLE: Final = at_most("link_share", _MOST_FULL)
+_BUFFER_IN_FLIGHT: Final = (
+    at_least("in_flight_sndbuf", _BUFFERED),
+    at_most("in_flight_cwnd", _OPEN),
+    at_most("in_flight_share", _OPEN),
+)
+_HAS_DATA: Final = at_least("sending_share", _HALF)
+_MANY_DROPS: Final = at_least("lost_share", 1 - LINE_RATE)
+_CUT_BY_LOSSES: Final = (
+    above("lost_share", 0.0),
+    at_most("loss_allows", _MOST_ALLOWED),
+    _HAS_DATA,
+    is_set("halves"),
+    _losses_cut_more_than_marks,
+    _no_deep_queue,
+    _not_far_above_losses,
+    _losses_random,
+)
+_COSTLY_LOSSES: Final = (at_least("lost_share", _LOSSY), _HAS_DATA, _link_not_full)
 
 RULES: Final[tuple[Rule, ...]] = (
-    Rule("unknown", "above the ceiling", ("efficiency",), lambda seen: above_ceiling(seen.efficiency), "above"),
-    Rule("mtu", "line rate with a clamped MSS", ("efficiency", "larger_frames", "clamped_mss"), _small_frames, "clamp"),
-    Rule("mtu", "line rate with small frames", ("efficiency", "larger_frames"), _small_frames),
-    Rule("line-rate", "line rate", ("efficiency",), _is_at_line_rate),
-    Rule(
-        "loss",
-        "line rate but for losses",
-        ("efficiency", "lost_share", "halves"),
-        lambda seen: _has_many_drops(seen) and LINE_RATE <= seen.efficiency * (1 + seen.lost_share) <= ALL,
-    ),
-    Rule(
-        "line-rate",
-        "line rate between losses",
-        ("efficiency", *_STANDING),
-        lambda seen: reaches(seen.efficiency, _NEARLY) and _has_queue(seen) and not _rest_taken(seen),
-    ),
-    Rule("rate", "requested rate", ("asked_share",), _is_as_requested),
-    Rule("sender", "quota", ("quota_sender",), lambda seen: _is_throttled(seen, _EXHAUSTED), "quota"),
-    Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= _EXHAUSTED, "quota"),
+    Rule("unknown", "above the ceiling", (_impossible_goodput,), "above"),
+    Rule("mtu", "line rate with a clamped MSS", (*_SMALL_FRAMES, known("clamped_mss")), "clamp"),
+    Rule("mtu", "line rate with small frames", _SMALL_FRAMES),
+    Rule("line-rate", "line rate", (reaching("efficiency", LINE_RATE),)),
+    Rule("loss", "line rate but for losses", (_full_but_for_losses, _MANY_DROPS, known("halves"))),
+    Rule("line-rate", "line rate between losses", (reaching("efficiency", _NEARLY), *_QUEUE, _rest_of_link_free)),
+    Rule("rate", "requested rate", (reaching("asked_share", LINE_RATE), at_most("asked_share", _HELD))),
+    Rule("sender", "quota", (at_least("quota_sender", _EXHAUSTED), _sender_held_more), "quota"),
+    Rule("receiver", "quota", (at_least("quota_receiver", _EXHAUSTED),), "quota"),
     Rule(
         "window",
         "window ÷ round trip",
-        ("window_share", "held_share", "goodput_mbps"),
-        lambda seen: seen.window_share >= _REACHED and seen.held_share >= _HALF,
+        (at_least("window_share", _REACHED), at_least("held_share", _HALF)),
         "receive",
     ),
     Rule(
         "window",
         "window in flight",
-        ("in_flight_share", "rtt_growth", "window_bytes"),
-        lambda seen: _is_filled(seen) and seen.rtt_growth <= _FLAT,
+        (*_WINDOW_FILLED, at_most("rtt_growth", _FLAT), known("window_bytes")),
         "receive",
     ),
-    Rule(
-        "window",
-        "send buffer in flight",
-        ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_growth"),
-        lambda seen: _is_buffered(seen) and seen.rtt_growth <= _FLAT,
-        "send",
-    ),
-    Rule(
-        "shared-link",
-        "shared link full",
-        ("shared_share", "shared_link"),
-        lambda seen: reaches(seen.shared_share, LINE_RATE),
-    ),
+    Rule("window", "send buffer in flight", (*_BUFFER_IN_FLIGHT, at_most("rtt_growth", _FLAT)), "send"),
+    Rule("shared-link", "shared link full", (reaching("shared_share", LINE_RATE), known("shared_link"))),
     Rule(
         "shared-link",
         "shared link full between losses",
-        ("shared_share", "shared_link", *_STANDING),
-        lambda seen: reaches(seen.shared_share, _NEARLY) and _has_queue(seen),
+        (reaching("shared_share", _NEARLY), known("shared_link"), *_QUEUE),
     ),
-    Rule("other-traffic", "link full with other traffic", _OTHERS, lambda seen: _has_other_traffic(seen, _NEARLY)),
-    Rule("sender", "quota", ("quota_sender",), lambda seen: _is_throttled(seen, _THROTTLED), "quota"),
-    Rule("receiver", "quota", ("quota_receiver",), lambda seen: seen.quota_receiver >= _THROTTLED, "quota"),
-    Rule("machine", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "machine"),
-    Rule("sender", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "sender"),
-    Rule("receiver", "processors", ("processors", "busy_pct"), lambda seen: seen.processors == "receiver"),
-    Rule("disk", "reading", ("disk_read",), lambda seen: seen.disk_read >= max(_HALF, seen.disk_write or 0.0), "read"),
-    Rule("disk", "writing", ("disk_write",), lambda seen: seen.disk_write >= _HALF, "write"),
-    Rule("unknown", "beside other traffic", _OTHERS, lambda seen: _has_other_traffic(seen, _BESIDE), "traffic"),
-    Rule("path", "shaper", (*_STANDING, "variation"), _is_queued, "shaper"),
-    Rule("path", "shaper", (*_STANDING, "sending_share"), _never_empty, "shaper"),
+    Rule(
+        "other-traffic",
+        "link full with other traffic",
+        (at_least("other_share", OTHERS), at_least("link_share", _NEARLY), _LINK_POSSIBLE, _OTHER_COUNTER),
+    ),
+    Rule("sender", "quota", (at_least("quota_sender", _THROTTLED), _sender_held_more), "quota"),
+    Rule("receiver", "quota", (at_least("quota_receiver", _THROTTLED),), "quota"),
+    Rule("machine", "processors", (_busy_with("machine"),), shows=("processors", "busy_pct")),
+    Rule("sender", "processors", (_busy_with("sender"),), shows=("processors", "busy_pct")),
+    Rule("receiver", "processors", (_busy_with("receiver"),), shows=("processors", "busy_pct")),
+    Rule("disk", "reading", (at_least("disk_read", _HALF), _reads_more), "read"),
+    Rule("disk", "writing", (at_least("disk_write", _HALF),), "write"),
+    Rule(
+        "unknown",
+        "beside other traffic",
+        (at_least("other_share", OTHERS), at_least("link_share", _BESIDE), _LINK_POSSIBLE, _OTHER_COUNTER),
+        "traffic",
+    ),
+    Rule(
+        "path",
+        "shaper",
+        (
+            at_least("queue_ms", _QUEUE_MS),
+            at_least("queue_growth", _SHORT),
+            at_most("variation", _STEADY),
+            _steady_behind_queue,
+            _link_not_full,
+        ),
+        "shaper",
+    ),
+    Rule(
+        "path",
+        "shaper",
+        (at_least("queue_ms", _DEEP_MS), at_least("queue_growth", _DEEP_GROWTH), _HAS_DATA, _far_below_line),
+        "shaper",
+    ),
     Rule(
         "loss",
         "losses",
-        (*_LOSSES, "agent_share", "loss_clumps"),
-        lambda seen: seen.agent_share <= _LITTLE_CPU and seen.loss_allows >= _EXPLAINED[0] and _lossy(seen),
+        (
+            *_CUT_BY_LOSSES,
+            at_least("loss_allows", _EXPLAINED[0]),
+            at_most("agent_share", _LITTLE_CPU),
+            known("loss_clumps"),
+        ),
     ),
-    Rule("unknown", "other programs", ("processors", "others_pct"), lambda seen: seen.processors == "others", "others"),
+    Rule(
+        "unknown",
+        "other programs",
+        (_busy_with("others"), known("others_pct")),
+        "others",
+        shows=("processors", "others_pct"),
+    ),
     Rule(
         "window",
         "window in flight nearby",
-        ("in_flight_share", "rtt_added_ms", "window_bytes"),
-        lambda seen: _is_filled(seen) and _has_no_queue(seen) and _is_drained(seen),
+        (*_WINDOW_FILLED, below("rtt_added_ms", _QUEUE_MS), known("window_bytes"), _window_drained),
         "receive",
     ),
-    Rule(
-        "window",
-        "send buffer in flight nearby",
-        ("in_flight_sndbuf", "in_flight_cwnd", "in_flight_share", "rtt_added_ms"),
-        lambda seen: _is_buffered(seen) and _has_no_queue(seen),
-        "send",
-    ),
+    Rule("window", "send buffer in flight nearby", (*_BUFFER_IN_FLIGHT, below("rtt_added_ms", _QUEUE_MS)), "send"),
     Rule(
         "window",
         "waiting for the window",
-        ("held_share",),
-        lambda seen: seen.held_share >= _HALF and (_is_drained(seen) or (seen.sndbuf_share or 0.0) >= _HALF),
+        (at_least("held_share", _HALF), _window_drained_or_buffer_full),
         "receive",
     ),
-    Rule("path", "marks", ("marked_share", "marks_allow", "sending_share", "halves"), _is_held_by_marks, "marks"),
-    Rule("path", "policer", ("lost_share", "sending_share", "loss_clumps", "unevenness"), _is_policed, "policer"),
+    Rule(
+        "path",
+        "marks",
+        (
+            above("marked_share", 0.0),
+            at_most("marks_allow", _MOST_ALLOWED),
+            _HAS_DATA,
+            is_set("halves"),
+            _marks_cut_more_than_losses,
+            _link_not_full,
+        ),
+        "marks",
+    ),
     Rule(
         "path",
         "policer",
-        ("lost_share", "sending_share", "loss_clumps", "variance_ratio"),
-        _is_regulated_by_losses,
+        (*_COSTLY_LOSSES, _not_explained_by_losses, at_most("unevenness", _EVEN)),
         "policer",
     ),
-    Rule("loss", "losses", _LOSSES, _lossy),
     Rule(
-        "loss",
-        "losses that stop bbr",
-        ("lost_share", "sending_share", "halves"),
-        lambda seen: not seen.halves and _has_many_drops(seen) and seen.sending_share >= _HALF and _is_random(seen),
+        "path",
+        "policer",
+        (*_COSTLY_LOSSES, at_least("loss_clumps", _TOGETHER), at_most("variance_ratio", _REGULATED)),
+        "policer",
     ),
-    Rule(
-        "receiver",
-        "receive buffer full",
-        ("overflow_share", "lost_share"),
-        lambda seen: seen.overflow_share >= _HALF and _has_many_drops(seen),
-    ),
+    Rule("loss", "losses", _CUT_BY_LOSSES),
+    Rule("loss", "losses that stop bbr", (_MANY_DROPS, _HAS_DATA, _does_not_halve, _losses_random)),
+    Rule("receiver", "receive buffer full", (at_least("overflow_share", _HALF), _MANY_DROPS)),
     Rule(
         "path",
         "constant rate of datagrams",
-        ("datagram_evenness", "lost_share"),
-        lambda seen: seen.datagram_evenness <= _EVEN_DATAGRAMS and _has_many_drops(seen),
+        (at_most("datagram_evenness", _EVEN_DATAGRAMS), _MANY_DROPS),
         "policer",
     ),
-    Rule("loss", "datagrams lost", ("datagram_evenness", "lost_share"), _has_many_drops),
+    Rule("loss", "datagrams lost", (known("datagram_evenness"), _MANY_DROPS)),
     Rule(
         "path",
         "slow interface",
-        ("sent_share", "lost_share", "variation"),
-        lambda seen: seen.sent_share < LINE_RATE and seen.lost_share < _LOSSY and seen.variation <= _STEADY / 2,
+        (below("sent_share", LINE_RATE), below("lost_share", _LOSSY), at_most("variation", _STEADY / 2)),
         "shaper",
     ),
     Rule(
         "unknown",
         "losses do not explain it",
-        _LOSSES,
-        lambda seen: (
-            seen.halves and seen.lost_share >= _LOSSY and seen.sending_share >= _HALF and _is_above_losses(seen)
-        ),
+        (at_least("lost_share", _LOSSY), _far_above_losses, _HAS_DATA, is_set("halves")),
         "refuted",
     ),
 )
@@ -479,36 +494,60 @@ class Diagnosis:
     rule: str = "no rule applies"
     cause: str | None = None
     numbers: Mapping[str, float | str | bool | None] = field(default_factory=dict)
+    lacks: tuple[
+        EvidenceKind, ...
+    ] = ()  # kinds of evidence that a node never gives, and without which rules were skipped
+    missing: tuple[EvidenceKind, ...] = ()  # kinds of evidence without which the limit is unknown
+    may_be: tuple[str, ...] = ()  # limits that rules may name if this evidence were known
 
     @property
     def detail(self) -> str:
         """Return the text of the column `limit_detail`, as `policer: lost_share 0.026, variation 0.012`."""
         values = ", ".join(f"{name} {_number(value)}" for name, value in self.numbers.items() if value is not None)
-        return f"{self.rule}: {values}" if values else self.rule
+        skipped = f"not reported: {', '.join(self.lacks)}" if self.lacks else ""
+        told = "; ".join(filter(None, (values, skipped)))
+        return f"{self.rule}: {told}" if told else self.rule
 
 
 def _number(value: float | str | bool) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
+def _truth(rule: Rule, known_values: KnownEvidence, missing: Collection[str], seen: Evidence) -> Truth:
+    lacking = []
+    for clause in rule.when:
+        unknown = [name for name in clause.fields if name in missing]
+        if not unknown and not clause.check(known_values):
+            return Truth.FALSE
+        lacking += unknown
+    if not lacking:
+        return Truth.TRUE
+    return Truth.UNKNOWN if seen.could_give(lacking) else Truth.SKIPPED
+
+
 def diagnose(seen: Evidence) -> Diagnosis:
-    """Return the verdict of the first rule in `RULES` that holds; "unknown" if no rule holds."""
+    """Return the verdict of the first rule in `RULES` that holds; "unknown" if no rule holds, or if an earlier may."""
     values = seen._asdict()
-    known, unknown = KnownEvidence(**values), {name for name, value in values.items() if value is None}
+    known_values, missing = KnownEvidence(**values), {name for name, value in values.items() if value is None}
+    undecided: list[Rule] = []
+    lacks: dict[EvidenceKind, None] = {}
     for rule in RULES:
-        if unknown.isdisjoint(rule.needs) and rule.holds(known):
-            numbers = {name: values[name] for name in rule.needs}
-            return Diagnosis(rule.limit, rule.name, rule.cause, {**numbers, "goodput_mbps": seen.goodput_mbps})
-    return Diagnosis(numbers={"goodput_mbps": seen.goodput_mbps, "efficiency": seen.efficiency})
-
-
-def combine(verdicts: Iterable[tuple[Diagnosis, float]], whole: Diagnosis | None = None) -> Diagnosis:
-    """Return the verdict on a test from `verdicts` on its streams, each with the Mbit/s below the stream's ceiling.
-
-    `whole`, the verdict on all streams together, is given if the streams fill their links. If the limits differ,
-    a shared link or else `whole` is the limit. Without `whole`, the stream furthest below its ceiling decides.
-    """
-    given = list(verdicts)
-    if whole is not None and len({verdict.limit for verdict, _ in given}) > 1:
-        return next((verdict for verdict, _ in given if verdict.limit == "shared-link"), whole)
-    return max(given, key=lambda pair: pair[1])[0] if given else Diagnosis()
+        truth = _truth(rule, known_values, missing, seen)
+        if truth is Truth.TRUE:
+            if rule.limit != "unknown" and any(other.limit != rule.limit for other in undecided):
+                break
+            numbers = {name: values[name] for name in rule.shows or rule.needs}
+            numbers["goodput_mbps"] = seen.goodput_mbps
+            return Diagnosis(rule.limit, rule.name, rule.cause, numbers, tuple(lacks))
+        if truth is Truth.UNKNOWN:
+            undecided.append(rule)
+        elif truth is Truth.SKIPPED:
+            lacks |= dict.fromkeys(sorted(seen.lacking(missing.intersection(rule.needs))))
+    numbers = {"goodput_mbps": seen.goodput_mbps, "efficiency": seen.efficiency}
+    if not undecided:
+        return Diagnosis(numbers=numbers, lacks=tuple(lacks))
+    needed = {kind for rule in undecided for name in missing.intersection(rule.needs) for kind in KINDS_OF[name]}
+    unread = tuple(sorted(needed & SAMPLED))
+    may_be = tuple(dict.fromkeys(rule.limit for rule in undecided if rule.limit != "unknown"))
+    name = f"unknown without {', '.join(unread)}"
+    return Diagnosis("unknown", name, "missing", numbers, tuple(lacks), unread, may_be)

@@ -15,6 +15,7 @@ from rigctl.analysis.views.expectations import checks
 from rigctl.base.units import format_rate
 from rigctl.base.values import group_by
 from rigctl.findings.text import decimals, numbers_text, plural
+from rigctl.limits.limit import LIMITS
 from rigctl.limits.links import link_rate_bps, path_rate_bps
 from rigctl.model.statistics.comparing import LEAST_REPETITIONS
 from rigctl.product.theme import ClaimSection
@@ -28,8 +29,6 @@ _MOST_SPREAD: Final = 0.02
 """Largest difference between a pair's repetitions, as a share of the fastest."""
 _ABOVE: Final = 1.001
 """An efficiency above this means that the ceiling is wrong."""
-_OF_PRODUCT: Final = ("line-rate", "path", "loss")
-"""Limits caused by the path between the hosts. All other limits come from the hosts or from the requested settings."""
 _ETHERNET: Final = {10**7: "10-megabit", 10**8: "100-megabit", 10**9: "gigabit", 25 * 10**8: "2.5-gigabit"} | {
     gigabits * 10**9: f"{gigabits}-gigabit" for gigabits in (5, 10, 25, 40, 100)
 }
@@ -197,7 +196,7 @@ def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bo
     elif min(shares) < asked.least:
         share, bound = f"{floor_to(100 * min(shares), 1):.1f}", f"{100 * asked.least:g}"
         yield f"it achieves {share} % of what the link allows, the theme requires {bound} % (`least`)"
-    if summary.limit not in _OF_PRODUCT:
+    if not LIMITS[summary.limit].of_product:
         yield f"its bottleneck is {summary.limit}, not the network"
 
 

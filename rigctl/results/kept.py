@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from rigctl.figures import Figure, dtype
+from rigctl.limits.kinds import EvidenceKind
 from rigctl.limits.rules import Evidence
 from rigctl.model.repeating import Trial
 from rigctl.records import RepetitionHead, RunInfo, RunPlan, Stream
@@ -38,10 +39,15 @@ _FIGURES, _DETAILS, _COUNTERS = "figures", "details", "counters"
 PARTS: Final = frozenset({_FIGURES, _DETAILS, _COUNTERS})
 
 
+_Number = bool | int | float | str | None
+_Evidence = tuple[list[_Number], list[EvidenceKind], list[EvidenceKind]]
+"""The numbers and words of an `Evidence` in the order of its fields, then the kinds that nodes give and lack."""
+
+
 class _DetailRow(NamedTuple):
     """The details of a repetition; what belongs to streams is in the order of the plan."""
 
-    evidence: list[Evidence | None]
+    evidence: list[_Evidence | None]
     notes: list[StreamNotes]
     gaps: list[tuple[int, float, float]]  # place of the stream, start and length in s
     value: float | None
@@ -108,7 +114,7 @@ def _streams_by_repetition(plan: RunPlan, repetitions: Sequence[RepetitionHead])
 def _row_of(streams: Sequence[Stream], own: Details) -> _DetailRow:
     places = {stream: at for at, stream in enumerate(streams)}
     return _DetailRow(
-        evidence=[own.evidence.get(stream) for stream in streams],
+        evidence=[_packed(own.evidence.get(stream)) for stream in streams],
         notes=[own.notes[stream] for stream in streams],
         gaps=[(places[gap.stream], gap.start_s, gap.length_s) for gap in own.gaps],
         value=own.value,
@@ -119,12 +125,27 @@ def _row_of(streams: Sequence[Stream], own: Details) -> _DetailRow:
 def _details_from(streams: Sequence[Stream], row: _DetailRow) -> Details:
     seen = zip(streams, row.evidence, strict=True)
     return Details(
-        evidence={stream: evidence for stream, evidence in seen if evidence is not None},
+        evidence={stream: _unpacked(*evidence) for stream, evidence in seen if evidence is not None},
         notes=dict(zip(streams, row.notes, strict=True)),
         gaps=tuple(Gap(streams[at], start_s, length_s) for at, start_s, length_s in row.gaps),
         value=row.value,
         trial=row.trial,
     )
+
+
+def _packed(seen: Evidence | None) -> _Evidence | None:
+    if seen is None:
+        return None
+    *values, gives, lacks = seen
+    return values, sorted(gives), sorted(lacks)
+
+
+def _unpacked(values: list[_Number], gives: list[EvidenceKind], lacks: list[EvidenceKind]) -> Evidence:
+    """Return the evidence. Raise `ValueError` if it has another number of fields."""
+    if len(values) != len(Evidence._fields) - 2:
+        raise ValueError("evidence with another number of fields")
+    fields: list[Any] = [*values, frozenset(gives), frozenset(lacks)]
+    return Evidence(*fields)
 
 
 class _FigureRow:

@@ -12,9 +12,10 @@ from rigctl.figures.ceilings import CEILING, EFFICIENCY
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
 from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS, RTT_MIN
 from rigctl.limits.ceilings import above_ceiling
-from rigctl.limits.evidence import limit_of_test
+from rigctl.limits.evidence import limit_of_test, pool_evidence
 from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
-from rigctl.limits.rules import Diagnosis, Evidence, diagnose, pool_evidence
+from rigctl.limits.limit import BY_WINDOW
+from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.records import Cell, RepetitionHead, RunInfo, RunStatus, Status, Stream
 from rigctl.results.condensed import StreamNotes
 from rigctl.results.rows import ExportRow, RepetitionResults
@@ -199,7 +200,7 @@ def _summary(results: RunResults, cell: Cell, measured: Sequence[RepetitionResul
         for stream in cell.streams
     )
     verdict = limit_of_test(zip(seen.values(), verdicts.values(), strict=True), whole[EFFICIENCY])
-    windowed = verdict.limit == "window"
+    windowed = verdict.limit == BY_WINDOW.word
     binding = next((stream for stream in streams if windowed and stream.verdict == verdict), None)
     return CellSummary(
         cell=cell,

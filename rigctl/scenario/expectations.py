@@ -15,7 +15,7 @@ from rigctl.base.texts import either
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.base.values import group_by
 from rigctl.figures import BY_NAME, FIGURES, DataColumn, Level
-from rigctl.limits.rules import LIMITS
+from rigctl.limits.limit import LIMITS
 from rigctl.records import Expectation, Operator
 from rigctl.scenario.classes import Test
 from rigctl.scenario.matrix import MAX_CELLS

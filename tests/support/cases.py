@@ -21,6 +21,11 @@ def from_file(test: Test) -> Test:
     return marked
 
 
+def rows_of(*tests: Callable[..., Any]) -> list[Any]:
+    """Return the cases of these tests, which are marked `from_file`."""
+    return [row for test in tests for row in _sections(test.__code__.co_filename)[test.__name__][1]]
+
+
 @cache
 def _sections(module: str) -> dict[str, tuple[str, list[Any]]]:
     path = Path(module)

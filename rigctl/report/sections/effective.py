@@ -17,6 +17,7 @@ from rigctl.findings import nodes as hosts
 from rigctl.findings import tests as tests_of
 from rigctl.findings.text import join_list, numbers_text, plural, some
 from rigctl.limits.hosts import sysctl_value
+from rigctl.limits.limit import LIMITS
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, Side
 from rigctl.report.blocks import Part
 from rigctl.settings import MPTCP, PLACEMENT, Subflows
@@ -56,7 +57,10 @@ def _sides(view: RunView) -> Iterator[tuple[Repetition, str, Side, str]]:
     def ends_of(repetition: RepetitionHead) -> list[str]:
         placement = cells[repetition.cell][PLACEMENT]
         limit = limits.get((repetition.cell, repetition.repetition))
-        return [end for end in ("sender", "receiver") if limit == end or of_end(placement, end == "sender") is not None]
+        slow_end = None if limit is None else LIMITS[limit].end
+        return [
+            end for end in ("sender", "receiver") if slow_end == end or of_end(placement, end == "sender") is not None
+        ]
 
     for repetition in view.stored.whole([one for one in view.repetitions if ends_of(one)]):
         for flow in repetition.flows:

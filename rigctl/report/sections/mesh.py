@@ -11,9 +11,10 @@ from rigctl.base.units import format_bytes, format_rate
 from rigctl.base.values import divide, group_by, most
 from rigctl.findings import RUN, Finding, FindingValue, Severity, Subject, Weight, about_nodes, about_pairs
 from rigctl.findings import nodes as said
+from rigctl.findings.limits import LIMIT_SENTENCES
 from rigctl.findings.mtu import MTU_SMALL
 from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, plural, settings_text, some, span
-from rigctl.findings.window import raise_sysctl
+from rigctl.limits.limit import UNKNOWN_LIMIT
 from rigctl.records import RunPlan
 from rigctl.report.blocks import Column, Entry, HeatField, HeatMap, HeatMaps, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.plot import HEAT_STEPS, heat_step
@@ -293,23 +294,17 @@ def _limits(mesh: Mesh, slow: SlowNode) -> tuple[str, str | None]:
     """Return a sentence on the limits of a slow node's pairs, and a remedy for the most frequent limit, or None."""
     node = slow.node
     every = [way for way in mesh.known if any(way.ends[role == "receiving"] == node for role in slow.roles)]
-    own = [way for way in every if way.limit not in (None, "unknown")]
-    counts = Counter(way.limit for way in own)
+    own = [way for way in every if way.limit not in (None, UNKNOWN_LIMIT.word)]
+    counts = Counter(str(way.limit) for way in own)
     if 2 * len(own) <= len(every):  # limits of half the pairs or fewer justify no advice
         return "", f"Compare the link speed, processors and driver of {node} with those of the others."
-    causes = [(way.window.sysctl, way.window.node) for way in own if way.window is not None and way.window.sysctl]
-    bounds = join_list([f"{sysctl} of {bound} allows no more" for sysctl, bound in dict.fromkeys(causes)])
-    known = {
-        "path": "; a firewall, a shaper or a slower hop",
-        "other-traffic": "; traffic from outside this run",
-        "window": f"; {bounds}" if bounds else "",
-    }
-    texts = [f"{limit} ({plural(count, 'pair')}{known.get(str(limit), '')})" for limit, count in counts.most_common()]
-    remedy, (first, count) = None, counts.most_common(1)[0]
-    if 2 * count > len(every) and first == "path":
-        remedy = f"Check what is before {node}: a firewall, shaper or switch port; or correct the rate in the rig file."
-    elif 2 * count > len(every) and first == "window" and causes:
-        remedy = raise_sysctl(*causes[0])
+    beside = {limit: LIMIT_SENTENCES[limit].beside(own) for limit in counts}
+    texts = [
+        f"{limit} ({'; '.join(filter(None, (plural(count, 'pair'), beside[limit])))})"
+        for limit, count in counts.most_common()
+    ]
+    first, count = counts.most_common(1)[0]
+    remedy = LIMIT_SENTENCES[first].advice(node, own) if 2 * count > len(every) else None
     return f" Its pairs are limited by: {join_list(texts)}.", remedy
 
 

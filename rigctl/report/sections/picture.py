@@ -14,6 +14,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.values import least
 from rigctl.findings.text import mean_mbps, plural, rate_decimals, rate_text, span
 from rigctl.limits.ceilings import window_bps
+from rigctl.limits.limit import BY_WINDOW
 from rigctl.limits.links import datagram_path
 from rigctl.records import settings_words
 from rigctl.report.blocks import Chart, Charts, Key, Part
@@ -60,7 +61,7 @@ def _windows(cells: Sequence[CellSummary]) -> Charts | None:
     """Return a chart of goodput and of window ÷ round-trip time by window; None unless windows limit a single pair."""
     known = [(cell, size) for cell in cells if (size := cell.streams[0].window_effective_bytes) and _slowest(cell)]
     sizes = {size for _, size in known}
-    limited = [cell.streams[0].rtt_min_us for cell, _ in known if cell.limit == "window"]
+    limited = [cell.streams[0].rtt_min_us for cell, _ in known if cell.limit == BY_WINDOW.word]
     several = any(len(cell.streams) > 1 or cell.cell.parallel > 1 for cell in cells)
     if several or len(known) < len(cells) or len(sizes) < 3 or len(limited) < 2 or None in limited:
         return None

@@ -24,6 +24,7 @@ from rigctl.findings.text import (
     some,
 )
 from rigctl.limits.hosts import BUFFER_BOUNDS, UNSCALED_BYTES, WINDOW_SCALING
+from rigctl.limits.limit import BY_MTU, BY_SHARED_LINK
 from rigctl.model.frames import IP_HEADER, TCP_HEADER
 from rigctl.model.latency import has_grown
 from rigctl.records import RunInfo, host_system
@@ -112,7 +113,7 @@ def stream_findings(view: RunView) -> Iterator[Finding]:
     yield from _retransmits(info, cells)
     if not view.classed:  # the part on traffic classes yields these findings
         small = any(mesh.small for mesh in view.meshes)  # meshes report `mtu`, a matrix reports `shared-link`
-        yield from bottleneck_findings(cells, without="shared-link" if view.matrix else "mtu" if small else "")
+        yield from bottleneck_findings(cells, BY_SHARED_LINK if view.matrix else BY_MTU if small else None)
     yield from _windows(info, cells)
     yield from _congestion(info, cells)
     yield from excess_findings(info, cells)

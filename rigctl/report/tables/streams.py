@@ -21,6 +21,7 @@ from rigctl.findings.text import (
     rate_decimals,
     settings_text,
 )
+from rigctl.limits.limit import LIMITS
 from rigctl.records import Direction
 from rigctl.report.blocks import Column, Entry, Folded, Section, Table, Term, Terms
 from rigctl.report.tables.columns import (
@@ -250,7 +251,7 @@ def efficiency_entry(share: float | None, above_ceiling: bool = False) -> Entry:
 def _limit(cell: CellSummary) -> Entry:
     if not cell.counted:
         return Entry(UNKNOWN)
-    good = cell.limit == "line-rate" and not cell.above_ceiling
+    good = LIMITS[cell.limit].is_full and not cell.above_ceiling
     return Entry(cell.limit, cell.limit, "good" if good else "")
 
 

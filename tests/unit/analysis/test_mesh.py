@@ -126,7 +126,7 @@ def test_both_directions_at_once_give_a_way_the_mean_of_two_tests_and_reverse_wa
 def test_unlike_pairs_of_one_round_have_limits_of_their_own() -> None:
     cells = [cell(number, pairs=pairs, window_bytes=None, mss=None) for number, pairs in enumerate(ROUNDS, 1)]
     first, *others = (repetition(each, [300 if each == cells[0] else 941.4, 941.4], [0, 0]) for each in cells)
-    held = {"rwnd_limited_us": 9 * 10**6, "busy_us": 10**7, "series": Series()}
+    held = {"rwnd_limited_us": 9 * 10**6, "busy_us": 10**7, "rtt_us": None, "series": Series()}
     first = replace(first, flows=(changing(first.flows[0], sender=held), first.flows[1]))
     (mesh,) = RunView.in_memory(run(plan(cells)), [first, *others]).meshes
     assert (mesh.ways["a", "b"].limit, mesh.ways["c", "d"].limit) == ("window", "line-rate")

@@ -80,7 +80,8 @@ class TestMeans:
 class TestStreams:
     def test_each_has_its_own_limit_and_the_test_that_furthest_below_a_ceiling_unless_all_is_full(self) -> None:
         one = builders.repetition(TWO, (940.0, 200.0))
-        waiting = {"series": Series(), "busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 0}
+        waiting: dict[str, Any] = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 0}
+        waiting |= {"rtt_us": None, "series": Series()}  # a kernel that reports no round trips
         found = summary(TWO, replace(one, flows=(one.flows[0], builders.changing(one.flows[1], sender=waiting))))
         assert [stream.limit for stream in found.streams] == ["line-rate", "window"]
         assert (found.limit, found.binding) == ("window", found.streams[1])
@@ -166,23 +167,23 @@ class TestLimit:
         assert summary(ONE, first, ignored).busy.sender.node_pct == pytest.approx(20.0)
 
     def test_the_sentence_on_losses_has_the_round_trip_of_the_measurement_interval(self) -> None:
-        lossy = {"rtt_us": 5000, "rwnd_limited_us": 0, "busy_us": 10_000_000, "series": Series()}
-        found, full = (summary(ONE, builders.repetition(ONE, (mbps,), (20,), sender=lossy)) for mbps in (400.0, 940.0))
-        assert (found.limit, found.streams[0].evidence.rtt_ms, full.limit) == ("loss", 5.0, "line-rate")
+        lossy = {"rwnd_limited_us": 0, "busy_us": 10_000_000, "rtt_us": 5000, "rtt_min_us": 5900}
+        lossy |= {"advertised_window_bytes": 3_000_000, "sndbuf_bytes": 4_000_000}
+        times = [builders.BEGIN_NS + at for at in (-3, -2, -1, *range(1, 9))]
+        series = Series({"t_ns": times, "rtt_us": [90_000] * 3 + [6000] * 8, "cwnd": [300] * 11})
+        one = builders.repetition(ONE, (400.0,), (20,), sender=lossy | {"series": series})
+        found = summary(ONE, one)
+        assert (found.limit, found.streams[0].evidence.rtt_ms) == ("loss", 6.0)
         assert found.streams[0].evidence.lost_share == pytest.approx(20 * 1448 / 5e8, rel=1e-3)
-        assert "a round trip took 5 ms" in bottleneck_text(found)
-        before = [builders.BEGIN_NS - at for at in (3, 2, 1)]
-        sampled = Series({"t_ns": [*before, builders.BEGIN_NS + 10**9], "rtt_us": [90_000] * 3 + [6000]})
-        found = summary(
-            ONE, builders.repetition(ONE, (400.0,), (20,), sender=lossy | {"series": sampled, "rtt_min_us": 5900})
-        )
         assert "a round trip took 6 ms" in bottleneck_text(found)
+        unsampled = summary(ONE, builders.changing_flows(one, sender={"series": Series()}))
+        assert (unsampled.limit, unsampled.streams[0].evidence.rtt_ms) == ("unknown", 5.0)
 
     def test_column_sentence_formula_and_evidence_have_one_window_and_one_least_round_trip(self) -> None:
         cell = builders.cell(pairs=(PAIR,), parallel=2, window_bytes=None)
         times = [builders.BEGIN_NS + at for at in (-2, -1, 10**9, 2 * 10**9)]
         series = Series({"t_ns": times, "advertised_window": [900_000, 900_000, 20_000, 20_000]})
-        waiting = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "advertised_window_bytes": 900_000}
+        waiting = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "advertised_window_bytes": 900_000, "rtt_us": None}
         one = builders.repetition(cell, (30.0,), sender={**waiting, "series": series, "rtt_min_us": 8670})
         far = builders.changing(one.flows[1], sender={"rtt_min_us": 9400})
         one = replace(one, flows=(one.flows[0], far))

@@ -17,14 +17,26 @@ from rigctl.limits.evidence import evidence, limit_of_test, of_flows
 from rigctl.limits.hosts import Processors, ProcessorUse, WindowCause, window_cause
 from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Condition, Datagrams, HostSetting, Link, NicCounters, Pair, Repetition, RunInfo, Series
+from rigctl.records import (
+    Cell,
+    Condition,
+    Datagrams,
+    Flow,
+    HostSetting,
+    Link,
+    NicCounters,
+    Pair,
+    Repetition,
+    RunInfo,
+    Series,
+)
 from rigctl.results.frames import load_frames
 from rigctl.results.run_results import condensed_in_memory
 from rigctl.results.summary import CellSummary
 
 ONE_PAIR = (Pair("pi1", "pi2"),)
 FAR = {"busy_us": 1_000_000, "rwnd_limited_us": 900_000, "sndbuf_limited_us": 60_000, "series": Series()}
-FAR |= {"advertised_window_bytes": 8704, "rtt_min_us": 5000}
+FAR |= {"advertised_window_bytes": 8704, "rtt_min_us": 5000, "rtt_us": None}
 """8 KiB over 5 ms: six segments of 1448 bytes a round trip, 13.9 Mbit/s."""
 
 
@@ -185,7 +197,9 @@ def test_processors_busy_with_other_programs_are_not_called_the_limit() -> None:
     assert (row["other_cpu_destination_pct"], row["limit"]) == (pytest.approx(70.0), "unknown")
 
 
-SENDING = {"busy_us": 9_000_000, "rwnd_limited_us": 300_000, "rtt_us": 5000, "series": Series()}
+AT_5_MS = Series({"t_ns": [builders.BEGIN_NS + at for at in range(1, 9)], "rtt_us": [5000] * 8, "cwnd": [300] * 8})
+SENDING = {"busy_us": 9_000_000, "rwnd_limited_us": 300_000, "rtt_us": 5000, "rtt_min_us": 5000, "series": AT_5_MS}
+SENDING |= {"advertised_window_bytes": 3_000_000, "sndbuf_bytes": 4_000_000}
 """400 Mbit/s for 10 s are 345,000 segments; at 5 ms 20 lost ones allow 373 Mbit/s, 5 of them 745, 4 of them 833."""
 
 
@@ -331,6 +345,41 @@ def test_a_rate_that_was_not_sampled_is_not_constant() -> None:
     blind = builders.changing(flow, receiver={"series": Series()})
     found = [of_flows([each], 285.0, window).get("variation") for each in (flow, blind)]
     assert [share is None for share in found] == [False, True]
+
+
+def test_missing_samples_are_told_with_the_limits_that_they_may_hide() -> None:
+    info, one, summary = one_run(builders.cell(pairs=ONE_PAIR), 400.0, again=20, **{**SENDING, "series": Series()})
+    text = "without congestion window and round trips, window and path cannot be ruled out"
+    assert bottleneck_text(summary) == f"Limit unknown: {text}."
+    assert finding(info, [one], "limit-unknown").text == f"Limit unknown: test 1; {text}."
+
+
+def test_a_node_gives_the_kinds_of_evidence_that_its_kernel_reports() -> None:
+    flows = builders.flows(one_flow(), (285.0,), None, series=sampled(9000), delivered=250_000)
+    window = CommonWindow(builders.BEGIN_NS, builders.BEGIN_NS + 10**10, 0)
+
+    def kinds(found: Sequence[Flow], busy: ProcessorUse | None = None, **more: Any) -> tuple[set[str], set[str]]:
+        quotas = {"quota_sender": 0.0, "quota_receiver": 0.0, "other_share": 0.0}
+        known = {"window": window, "busy": busy or ProcessorUse(by_agents=True), "beside": quotas, **more}
+        seen = evidence(0.3, 285.0, flows=found, **known)
+        return set(map(str, seen.gives)), set(map(str, seen.lacks))
+
+    tcp = {"round trips", "least round trip", "advertised window", "congestion window", "waiting times", "retransmits"}
+    every = tcp | {"goodput over time", "processors"}
+    assert kinds(flows) == (every, set())  # without ECN, marks do not apply
+    assert kinds([builders.changing(flow, sender={"delivered_ce": 0}) for flow in flows]) == (every | {"marks"}, set())
+    bsd = {"rtt_min_us": None, "busy_us": None, "delivered": None}
+    never = {"least round trip", "waiting times", "marks"}
+    found = [builders.changing(flow, sender=bsd) for flow in flows]
+    assert kinds(found) == (every - never, never)
+    of_iperf3 = (tcp - never | {"goodput over time"}, never | {"processors", "quotas", "interface counters"})
+    assert kinds(found, ProcessorUse(), beside={}) == of_iperf3
+    client_only = [builders.changing(flow, receiver={"series": Series()}) for flow in found]
+    assert "goodput over time" in kinds(client_only, ProcessorUse())[1]
+    assert "goodput over time" in kinds(client_only)[0]  # agents sample receivers
+    assert kinds(flows, ProcessorUse(by_agents=True, polls=True))[0] == every - {"processors"}
+    udp = [builders.changing(flow, sender={"datagrams": Datagrams(100)}) for flow in flows]
+    assert kinds(udp) == ({"goodput over time", "processors"}, set())
 
 
 SMALL_RMEM = "4096 16384 20000"

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
-from cases import from_file
+from cases import from_file, rows_of
 
-from rigctl.limits.rules import RULES, Diagnosis, Evidence, combine, diagnose, pool_evidence
+from rigctl.limits.evidence import combine, pool_evidence
+from rigctl.limits.kinds import KINDS_OF, SAMPLED, EvidenceKind
+from rigctl.limits.rules import RULES, Diagnosis, Evidence, diagnose
 
 SENDS: dict[str, Any] = {
     **{"goodput_mbps": 300.0, "efficiency": 0.3, "held_share": 0.0, "sending_share": 1.0, "halves": True},
@@ -39,7 +41,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "NEARBY": {"rtt_growth": 1.9, "rtt_added_ms": 0.75},
     "HELD": {"held_share": 0.8, "rtt_growth": 3.0, "window_share": 0.7},
     "SLOW": {"sent_share": 0.5, "variation": 0.01},
-    "BUSY": {"processors": "others", "others_pct": 99.0, "agent_share": 0.05},
+    "BUSY": {"processors": "others", "busy_pct": 60.0, "others_pct": 99.0, "agent_share": 0.05},
 }
 NAMED |= {
     "BESIDE": NAMED["OTHERS"] | {"link_share": 0.98},
@@ -86,11 +88,75 @@ def test_a_verdict_has_the_numbers_that_its_rule_looked_at() -> None:
     assert diagnose(seen()).numbers == {"goodput_mbps": 300.0, "efficiency": 0.3}
 
 
+SHARED: dict[str, Any] = {"shared_share": 0.99, "shared_link": "to far"}
+"""Evidence on which a rule on shared links holds. Rules on windows come before it."""
+
+
+def test_a_rule_is_false_if_a_known_clause_fails_whatever_else_is_unknown() -> None:
+    blind: dict[str, Any] = {
+        "in_flight_share": None,
+        "in_flight_sndbuf": None,
+        "in_flight_cwnd": None,
+        "gives": frozenset(EvidenceKind),
+    }
+    verdict = diagnose(seen(**SHARED, **blind, rtt_growth=1.4))
+    assert (verdict.limit, verdict.missing) == ("shared-link", ())
+
+
+def test_the_limit_is_unknown_if_an_earlier_rule_on_another_limit_may_hold() -> None:
+    blind: dict[str, Any] = {
+        "in_flight_sndbuf": None,
+        "gives": frozenset({EvidenceKind.ROUND_TRIPS}),
+        "in_flight_cwnd": 0.5,
+    }
+    verdict = diagnose(seen(**SHARED, **blind))
+    assert (verdict.limit, verdict.cause, verdict.may_be) == ("unknown", "missing", ("window",))
+    assert verdict.detail == "unknown without round trips: goodput_mbps 300, efficiency 0.3"
+    assert diagnose(seen(**SHARED, **blind, efficiency=0.99)).limit == "line-rate"  # an earlier rule
+    assert diagnose(seen(**blind, like="FILLED")).limit == "window"  # two rules name it
+
+
+def test_a_rule_on_evidence_that_a_node_never_gives_is_skipped_and_the_verdict_says_so() -> None:
+    blind: dict[str, Any] = {
+        "in_flight_sndbuf": None,
+        "lacks": frozenset({EvidenceKind.ROUND_TRIPS, EvidenceKind.QUOTAS}),
+        "in_flight_cwnd": 0.5,
+    }
+    verdict = diagnose(seen(**SHARED, **blind))
+    assert (verdict.limit, verdict.lacks) == ("shared-link", (EvidenceKind.ROUND_TRIPS,))
+    assert verdict.detail.endswith("goodput_mbps 300; not reported: round trips")
+    # One clause that is never known decides, even if another is unknown only here.
+    both = blind | {"in_flight_cwnd": None, "gives": frozenset({EvidenceKind.CWND})}
+    assert diagnose(seen(**SHARED, **both)).limit == "shared-link"
+
+
+def test_evidence_that_does_not_apply_is_not_said_to_be_missing() -> None:
+    verdict = diagnose(seen(**SHARED, asked_share=None, larger_frames=None, gives=frozenset(EvidenceKind)))
+    assert (verdict.limit, verdict.lacks, verdict.missing) == ("shared-link", (), ())
+
+
+@pytest.mark.parametrize("kind", sorted(SAMPLED))
+def test_missing_evidence_never_leads_to_another_limit(kind: EvidenceKind) -> None:
+    hidden = [name for name, kinds in KINDS_OF.items() if kind in kinds]
+    cases = rows_of(test_a_limit_follows_from_its_evidence, test_losses_at_random_are_told_from_those_of_a_policer)
+    for values, limit, *_ in cases:
+        blind = seen(**{**values, **dict.fromkeys(hidden), "gives": frozenset(EvidenceKind)})
+        assert diagnose(blind).limit in (limit, "unknown"), values
+
+
 def test_repetitions_weigh_as_their_mean() -> None:
     both = pool_evidence([seen(efficiency=0.97, shared_link="to far"), seen(efficiency=0.99, shared_link="to far")])
     assert both.efficiency == pytest.approx(0.98)
     assert (both.shared_link, both.halves) == ("to far", True)
     assert pool_evidence([Evidence(efficiency=0.5), Evidence()]).efficiency == 0.5
+    least = pool_evidence([Evidence(rtt_min_ms=8.0, rcvbuf_bytes=2), Evidence(rtt_min_ms=9.0, rcvbuf_bytes=1)])
+    assert (least.rtt_min_ms, least.rcvbuf_bytes) == (8.0, 1)
+
+
+def test_a_kind_of_evidence_is_given_if_one_repetition_gave_it() -> None:
+    linux = Evidence(gives=frozenset({EvidenceKind.QUOTAS}), lacks=frozenset({EvidenceKind.MARKS}))
+    both = pool_evidence([linux, Evidence(lacks=frozenset({EvidenceKind.QUOTAS}))])
+    assert (set(both.gives), set(both.lacks)) == ({EvidenceKind.QUOTAS}, {EvidenceKind.MARKS})
 
 
 def test_streams_that_differ_give_the_limit_of_the_one_that_falls_furthest_short() -> None:
@@ -100,9 +166,12 @@ def test_streams_that_differ_give_the_limit_of_the_one_that_falls_furthest_short
     assert combine([(window, 900.0), (window, 100.0)], Diagnosis("line-rate")) == window
     assert combine([(window, 1.0), (lossy, 1.0)], Diagnosis("line-rate")).limit == "line-rate"
     assert combine([]) == Diagnosis()
+    line, missing = Diagnosis("line-rate"), Diagnosis(cause="missing", missing=(EvidenceKind.RATES,))
+    assert combine([(line, 1.0), (missing, 100.0)], line) == missing
+    assert combine([(line, 100.0), (missing, 1.0)]) == line
 
 
 def test_each_rule_can_be_passed_over() -> None:
     for rule in RULES:
-        blind = seen()._replace(**dict.fromkeys(rule.needs))
-        assert diagnose(blind).rule != rule.name
+        blind: dict[str, Any] = dict.fromkeys(rule.needs)
+        assert diagnose(seen(**blind)).rule != rule.name

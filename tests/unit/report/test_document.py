@@ -305,7 +305,8 @@ def test_every_number_of_an_answer_is_in_the_table(
     printed = json.dumps([*written["results"], *written["sections"][:2]], ensure_ascii=False)
     sizes = {str(size // 1024) for cell in info.plan.cells if (size := cell.message_bytes or 0) >= 1024}
     stated = re.sub(r"\([\d,]+( packets/s)?\)", "", answer.text)  # packets per second follow from rate and size
-    assert {*NUMBER.findall(stated)} <= {*NUMBER.findall(printed)} | counts | sizes
+    asked = {f"{100 * info.plan.max_loss:g}"}
+    assert {*NUMBER.findall(stated)} <= {*NUMBER.findall(printed)} | counts | sizes | asked
     assert len(answer.text) <= 160
     assert 0 < len(answer.brief) <= 48
     assert not answer.text.endswith(".")

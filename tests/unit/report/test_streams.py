@@ -153,7 +153,9 @@ def test_nothing_is_called_fastest_where_all_is_above_the_ceiling() -> None:
 
 
 def test_losses_cut_the_window_only_of_what_cuts_it() -> None:
-    lossy = {**SENDING, "rtt_us": 5000, "series": Series()}, {**SENDING, "congestion": "bbr"}  # 3.5 % of a full line
+    at_5_ms = Series({"t_ns": [builders.BEGIN_NS + at for at in range(8)], "rtt_us": [5000] * 8, "cwnd": [300] * 8})
+    far = {"rtt_us": 5000, "rtt_min_us": 5000, "advertised_window_bytes": 3_000_000, "series": at_5_ms}
+    lossy = {**SENDING, **far}, {**SENDING, "congestion": "bbr"}  # 3.5 % of a full line
     for sender, mbps, again in zip(lossy, (400.0, 0.95 * CEILING), (5, 27_000), strict=True):
         info, _ = run(mbps)
         measured = [builders.repetition(info.plan.cells[0], (mbps,), (again,), sender=sender)]

@@ -122,6 +122,7 @@ pages: $(VENV)/dev.stamp
 	$(BIN)/python docs/columns_page.py >docs/reference/columns.md
 	$(BIN)/python docs/commands_page.py >docs/reference/commands.md
 	$(BIN)/python docs/rules_page.py >docs/reference/limit-rules.md
+	$(BIN)/python docs/rooms_picture.py >docs/assets/rooms.svg
 	$(BIN)/python docs/sample_blocks.py
 	$(BIN)/python docs/json_schemas.py >/dev/null
 

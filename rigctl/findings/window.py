@@ -1,17 +1,18 @@
 """Sentences on windows and socket buffers: their upper bounds, and the sizes that kernels granted."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from rigctl.analysis.summary import CellSummary
 from rigctl.base.units import size_words
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, Weight, good, note, tests, warning
 from rigctl.findings.text import numbers_text, plural, rate_text
 from rigctl.limits.ceilings import window_bps
-from rigctl.limits.evidence import window_allows_bps
 from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
 from rigctl.settings import WINDOW
+
+if TYPE_CHECKING:
+    from rigctl.analysis.summary import CellSummary
 
 SCALING_OFF: Final = warning(
     "window-scaling-off",
@@ -50,7 +51,7 @@ MORE_NOT_GRANTED: Final = warning(
 _LIMIT_WINDOW: Final = note("limit-window", "Limited by the {window}: {tests}; {why}.", "{remedy}", Weight.BOTTLENECK)
 
 
-def window_limit_text(cell: CellSummary) -> str:
+def window_limit_text(cell: "CellSummary") -> str:
     """Return the evidence that the window limits a test; empty if the evidence is incomplete."""
     cause, stream = cell.window_cause, cell.binding
     bounded = ""
@@ -67,6 +68,8 @@ def window_limit_text(cell: CellSummary) -> str:
         )
     if cell.held_share is None or not (stream.advertised_bytes and stream.rtt_min_us):
         return ""
+    from rigctl.limits.evidence import window_allows_bps  # imported here: `check` needs no numpy
+
     advertised, rtt_us, mss = round(stream.advertised_bytes), stream.rtt_min_us, stream.mss_effective or 1
     allowed = cell.cell.parallel * window_allows_bps(advertised, mss, rtt_us) / 1e6
     flows = "" if cell.cell.parallel == 1 else f" on each of {cell.cell.parallel} flows"
@@ -81,7 +84,7 @@ def window_limit_text(cell: CellSummary) -> str:
     )
 
 
-def window_formula(cell: CellSummary) -> str:
+def window_formula(cell: "CellSummary") -> str:
     """Return `8 KiB ÷ 5.01 ms = 13.1 Mbit/s`; empty if the receiver's window is unknown or not the limit."""
     stream, cause = cell.binding, cell.window_cause
     if stream is None or not (stream.advertised_bytes and stream.rtt_min_us) or (cause and cause.side == "send"):
@@ -92,10 +95,10 @@ def window_formula(cell: CellSummary) -> str:
     return f"{f'{flows} × ' if flows > 1 else ''}{size_words(size)} ÷ {rtt_us / 1e3:.3g} ms = {rate_text(mbps)} Mbit/s"
 
 
-def window_findings(held: Sequence[CellSummary], *, advised: bool) -> Iterator[Finding]:
+def window_findings(held: Sequence["CellSummary"], *, advised: bool) -> Iterator[Finding]:
     """Yield findings on windows that limit tests: one for each side (send, receive), and for each sysctl of a node."""
 
-    def key(cell: CellSummary) -> tuple[str, ...]:
+    def key(cell: "CellSummary") -> tuple[str, ...]:
         cause = cell.window_cause
         return () if cause is None else (cause.side, *((cause.node, cause.sysctl) if cause.sysctl else ()))
 

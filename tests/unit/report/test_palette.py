@@ -94,6 +94,6 @@ def test_marks_have_colours_a_product_page_those_of_series_and_the_ink_of_a_heat
     own = [f".{name} {{ color: var(--{name}); }}" for name in (*series, *lines)]
     marks = [f".{name} {{ color: var(--" for name in ("grid", "axis", "ceiling", "good", "warn", "plate")]
     assert [rule for rule in (*own, *marks) if rule not in style] == []
-    own = {"light": Theme("x").palette, "dark": Theme("x").dark}[scheme]
-    assert own == {name: tokens(scheme)[name] for name in own}
-    assert set(series) < set(own)
+    of_product = {"light": Theme("x").palette, "dark": Theme("x").dark}[scheme]
+    assert of_product == {name: tokens(scheme)[name] for name in of_product}
+    assert set(series) < set(of_product)

@@ -74,7 +74,7 @@ agents: $(VENV)/dev.stamp
 	$(BIN)/rigctl agent build
 
 # Each prints its own table; none of them is a pass or a fail.
-BENCHES := fidelity orchestration scale peers distance latency levels publish
+BENCHES := fidelity orchestration scale peers distance latency levels publish start
 bench: $(VENV)/dev.stamp agents
 	for bench in $(BENCHES); do $(BIN)/python tests/bench/bench_$$bench.py; done
 
@@ -122,6 +122,7 @@ pages: $(VENV)/dev.stamp
 	$(BIN)/python docs/columns_page.py >docs/reference/columns.md
 	$(BIN)/python docs/commands_page.py >docs/reference/commands.md
 	$(BIN)/python docs/rules_page.py >docs/reference/limit-rules.md
+	$(BIN)/python docs/rooms_picture.py >docs/assets/rooms.svg
 	$(BIN)/python docs/sample_blocks.py
 	$(BIN)/python docs/json_schemas.py >/dev/null
 

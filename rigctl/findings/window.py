@@ -1,7 +1,7 @@
 """Sentences on windows and socket buffers: their upper bounds, and the sizes that kernels granted."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rigctl.base.units import size_words
 from rigctl.base.values import group_by
@@ -9,8 +9,10 @@ from rigctl.findings import Finding, Weight, good, note, tests, warning
 from rigctl.findings.text import numbers_text, plural, rate_text
 from rigctl.limits.ceilings import window_allows_bps, window_bps
 from rigctl.limits.hosts import UNSCALED_BYTES, WINDOW_SCALING
-from rigctl.results.summary import CellSummary
 from rigctl.settings import WINDOW
+
+if TYPE_CHECKING:
+    from rigctl.results.summary import CellSummary
 
 SCALING_OFF: Final = warning(
     "window-scaling-off",
@@ -51,7 +53,7 @@ LARGER_WINDOW: Final = "A larger window lifts this limit."
 _LIMIT_WINDOW: Final = note("limit-window", "Limited by the {window}: {tests}; {why}.", "{remedy}", Weight.BOTTLENECK)
 
 
-def window_limit_text(cell: CellSummary) -> str:
+def window_limit_text(cell: "CellSummary") -> str:
     """Return the evidence that the window limits a test; empty if the evidence is incomplete."""
     cause, stream = cell.window_cause, cell.binding
     bounded = ""
@@ -83,7 +85,7 @@ def window_limit_text(cell: CellSummary) -> str:
     )
 
 
-def window_formula(cell: CellSummary) -> str:
+def window_formula(cell: "CellSummary") -> str:
     """Return `8 KiB ÷ 5.01 ms = 13.1 Mbit/s`; empty if the receiver's window is unknown or not the limit."""
     stream, cause = cell.binding, cell.window_cause
     if stream is None or (cause is not None and cause.side == "send"):
@@ -96,10 +98,10 @@ def window_formula(cell: CellSummary) -> str:
     return f"{f'{flows} × ' if flows > 1 else ''}{size_words(size)} ÷ {rtt_us / 1e3:.3g} ms = {rate_text(mbps)} Mbit/s"
 
 
-def window_findings(held: Sequence[CellSummary], advised: bool) -> Iterator[Finding]:
+def window_findings(held: Sequence["CellSummary"], advised: bool) -> Iterator[Finding]:
     """Yield findings on windows that limit tests: one for each side (send, receive), and for each sysctl of a node."""
 
-    def key(cell: CellSummary) -> tuple[str, ...]:
+    def key(cell: "CellSummary") -> tuple[str, ...]:
         cause = cell.window_cause
         return () if cause is None else (cause.side, *((cause.node, cause.sysctl) if cause.sysctl else ()))
 

@@ -16,6 +16,7 @@ from statistics import fmean, stdev
 from typing import Final, TypeVar
 
 from rigctl.base.values import divide, group_by, most, total
+from rigctl.model.statistics.student import student_quantile
 from rigctl.records import Cell, Repetition, RepetitionHead, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
@@ -46,11 +47,9 @@ def variation(values: Sequence[float]) -> float | None:
 
 def ci95(values: Sequence[float]) -> float | None:
     """Return half the 95 % confidence interval as a share of the mean; None for fewer than 2 values or a mean of 0."""
-    from scipy.special import stdtrit  # imported here: only `until` needs this slow import
-
     if len(values) < 2 or not (mean := fmean(values)):
         return None
-    return float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / math.sqrt(len(values)) / mean
+    return student_quantile(len(values) - 1, 0.975) * stdev(values) / math.sqrt(len(values)) / mean
 
 
 def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) -> list[int]:

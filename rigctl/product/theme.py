@@ -5,11 +5,13 @@ import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from rigctl.base.resources import templates
 from rigctl.yamlfile import Mistake, MistakesError, YamlDocument, describe
 from rigctl.yamlfile.document import sort_mistakes
 from rigctl.yamlfile.fields import (
@@ -38,17 +40,8 @@ _NEEDS: Final = (
 )
 """Required contrast ratio between a colour and its background, by their keys in a palette."""
 Palette: TypeAlias = Mapping[str, str]
-LIGHT: Final[Palette] = {
-    "paper": "#ffffff", "panel": "#f6f7f9", "ink": "#16191d", "soft": "#5b6470", "line": "#dfe3e8",
-    "accent": "#0b62c4", "good": "#00736b", "warn": "#a14400", "ceiling": "#6b7480",
-    "s1": "#0b62c4", "s2": "#e17721", "s3": "#2ea765", "s4": "#ae6e94", "s5": "#4f4c00", "s6": "#7e2644",
-}  # fmt: skip
-DARK: Final[Palette] = {
-    "paper": "#111418", "panel": "#1a1f25", "ink": "#e8ebef", "soft": "#9aa4b0", "line": "#2c333b",
-    "accent": "#6db3ff", "good": "#4fd6c4", "warn": "#ffb066", "ceiling": "#8b95a1",
-    "s1": "#5aa9ff", "s2": "#b35603", "s3": "#24faa4", "s4": "#d78cb7", "s5": "#e3db3a", "s6": "#e3275d",
-}  # fmt: skip
-"""The series colours equal those of reports/templates/report.css; people with colour blindness can tell them apart."""
+_CSS_ROOT: Final = re.compile(r":root \{(.*?)\}", re.DOTALL)
+_CSS_COLOUR: Final = re.compile(r"--(\w+): (#[0-9a-f]+);")
 _MOST_BYTES: Final = 256 * 1024
 _MOST_PIXELS: Final = 4_000_000
 """Most pixels of the logo file. The logo is drawn 40 pixels high, but decoding takes four bytes per pixel."""
@@ -175,6 +168,16 @@ class ColoursSection(YamlSection):
     )
 
 
+@cache
+def report_palettes() -> tuple[Palette, Palette]:
+    """Return the colours of reports on light and on dark screens. The only table of them is in report.css."""
+    names = [name for name in ColoursSection.model_fields if name != "series"]
+    names += [f"s{number}" for number in range(1, SERIES + 1)]
+    style = (templates() / "report.css").read_text("utf-8")
+    light, dark, _ = (dict(_CSS_COLOUR.findall(block)) for block in _CSS_ROOT.findall(style))  # the third is for paper
+    return {name: light[name] for name in names}, {name: dark[name] for name in names}
+
+
 class FontsSection(YamlSection):
     text: Fonts = Field(_FONT, description="Fonts of the text; a page uses the first that the reader has.")
     headings: Fonts = Field((), description="Fonts of name, claim and headings. Default: those of the text.")
@@ -236,8 +239,8 @@ class Theme:
     maker: str | None = None
     url: str | None = None
     logo: Logo | None = None
-    palette: Palette = field(default_factory=lambda: LIGHT)
-    dark: Palette = field(default_factory=lambda: DARK)
+    palette: Palette = field(default_factory=lambda: report_palettes()[0])
+    dark: Palette = field(default_factory=lambda: report_palettes()[1])
     text: tuple[str, ...] = _FONT
     headings: tuple[str, ...] = _FONT
     columns: tuple[tuple[str, str], ...] = ()  # per column: title in the results table, and title on the product page
@@ -251,7 +254,7 @@ def load_theme(path: Path) -> Theme:
     """Return the theme in `path`. Raise `MistakesError` with all mistakes, including too little contrast."""
     document = read_document(path)
     model = validate(document, ThemeFile)
-    light, dark = _palette(model.colours, LIGHT), _palette(model.dark, DARK)
+    light, dark = map(_palette, (model.colours, model.dark), report_palettes())
     mistakes = [*_pale(document, "colours", model.colours, light), *_pale(document, "dark", model.dark, dark)]
     logo = None
     try:

@@ -8,6 +8,7 @@ from typing import Any
 import columns_page
 import commands_page
 import pytest
+import rooms_picture
 import rules_page
 import sample_blocks
 from shell_blocks import ROOT, TITLES, Fence, fences, pages, shell, simple_commands
@@ -158,3 +159,10 @@ def test_the_worked_numbers_of_an_explanation_are_right(page: Path) -> None:
 )
 def test_a_generated_page_is_as_it_would_be_made_now(name: str, now: Any) -> None:
     assert (ROOT / "docs" / "reference" / f"{name}.md").read_text("utf-8") == now(), "run: make pages"
+
+
+def test_the_picture_of_the_rooms_is_as_it_would_be_drawn_now() -> None:
+    assert (ROOT / "docs" / "assets" / "rooms.svg").read_text("utf-8") == rooms_picture.picture(), "run: make pages"
+    table = (ROOT / "docs" / "whats-here.md").read_text("utf-8")
+    rooms = {room for row in rooms_picture.layers() for room in row}
+    assert {room for room in rooms if not re.search(rf"`rigctl/{room}(/|\.py)`", table)} == set()

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from rigctl.model.statistics.comparing import BOUND, Change, WhyNot
+from rigctl.model.statistics.ranks import adjust_p_values
 from rigctl.model.statistics.segments import (
     LEAST_STEP,
     PENALTY,
@@ -23,6 +24,7 @@ from rigctl.model.statistics.segments import (
     find_segments,
     noises_of,
 )
+from rigctl.model.statistics.student import student_cdf
 
 LEAST_NIGHTS: Final = 5  # a series needs more nights than this for an estimate of its noise
 _VISIBLE: Final = LEAST_STEP + 1  # a step of this many standard deviations is found within seven nights
@@ -124,21 +126,17 @@ def judge_series(
 
 def is_significant(p_values: Sequence[float], rate: float) -> list[bool]:
     """Return for each p-value whether it is significant at a false discovery rate (Benjamini and Hochberg)."""
-    from scipy.stats import false_discovery_control  # imported here: this takes half a second
-
-    return [bool(p <= rate) for p in false_discovery_control(p_values)] if p_values else []
+    return [p <= rate for p in adjust_p_values(p_values)]
 
 
 def compare_last_night(points: Sequence[NightPoint], level: float) -> tuple[Step, float] | None:
     """Return the change from `level` to the last night, and its p-value; None for too few nights."""
-    from scipy.special import stdtr
-
     own, night = _nights(points, (), ()), len(points) - 1
     if len(own) <= LEAST_NIGHTS or own.numbers[-1] != night:
         return None
     [noise] = noises_of([own.until(len(own) - 1)], _search(Rules(), 1))
     away = float(own.away(log(level))[-1])
-    p = float(2 * stdtr(len(own) / 2, -abs(away) / (noise.sigma * sqrt(2))))
+    p = 2 * student_cdf(len(own) / 2, -abs(away) / (noise.sigma * sqrt(2)))
     return Step(at=night, found=night, before=level, after=level * exp(away), noise=noise.sigma), p
 
 

@@ -11,7 +11,7 @@ Reasons: docs/decisions/0027.
   0.008. So the repetitions of all tests are also shuffled, to count how many tests differ as much by chance (Westfall
   and Young, *Resampling-Based Multiple Testing*, 1993, step-down).
 
-Functions import scipy and numpy themselves: importing them takes half a second, and a tenth of a second.
+Functions import numpy themselves, because its import takes a tenth of a second.
 """
 
 import math
@@ -22,6 +22,9 @@ from functools import cache
 from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING, Final
+
+from rigctl.model.statistics.ranks import adjust_p_values, mann_whitney
+from rigctl.model.statistics.student import normal_cdf, student_quantile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,7 +139,6 @@ _POWER: Final = 0.8
 _RESAMPLES: Final = 10_000
 _MOST_SPLITS: Final = 2_000
 _SEED: Final = 20_261_122  # a fixed number, so that equal values give equal verdicts
-_EXACT: Final = 8  # with ties, p is exact up to this many repetitions on a side, else Mann-Whitney's asymptotic p
 
 
 def compare_samples(tests: Sequence[Samples], bound: float = BOUND) -> list[Change]:
@@ -171,10 +173,9 @@ def interval(samples: Samples) -> tuple[float, float]:
     American Statistician* 69, 2015, section 5.3.2).
     """
     import numpy as np
-    from scipy.special import ndtr, stdtrit
 
     few, freedom = min(len(samples.before), len(samples.after)), len(samples.before) + len(samples.after) - 2
-    tail = float(ndtr(-math.sqrt(few / (few - 1)) * stdtrit(freedom, 1 - _ALPHA / 2)))
+    tail = normal_cdf(-math.sqrt(few / (few - 1)) * student_quantile(freedom, 1 - _ALPHA / 2))
     generator = np.random.default_rng(_SEED)
     before, after = (
         np.median(np.sort(side)[generator.integers(len(side), size=(_RESAMPLES, len(side)))], axis=1)
@@ -188,10 +189,8 @@ def chances_of(tests: Sequence[Samples]) -> list[float]:
     """Return the probability of chance for each test: the smaller result of ranks (Mann-Whitney) and of shuffling."""
     if not tests:
         return []
-    from scipy.stats import false_discovery_control
-
-    ranked = false_discovery_control([rank_chance(samples) for samples in tests], method="bh")
-    return list(map(min, ranked.tolist(), chances_by_shuffling(tests)))
+    ranked = adjust_p_values([rank_chance(samples) for samples in tests])
+    return list(map(min, ranked, chances_by_shuffling(tests)))
 
 
 def rank_chance(samples: Samples) -> float:
@@ -199,18 +198,10 @@ def rank_chance(samples: Samples) -> float:
     # Cached by the ranks of the values, as p depends only on them: hundreds of comparisons share a few dozen rankings.
     places = {value: place for place, value in enumerate(sorted({*samples.before, *samples.after}))}
     before, after = (tuple(sorted(places[value] for value in side)) for side in (samples.before, samples.after))
-    return _rank_chance(before, after)
+    return _mann_whitney(before, after)
 
 
-@cache
-def _rank_chance(before: tuple[int, ...], after: tuple[int, ...]) -> float:
-    from scipy.stats import PermutationMethod, mannwhitneyu
-
-    tied = len({*before, *after}) < len(before) + len(after)
-    few = max(len(before), len(after)) <= _EXACT
-    method = PermutationMethod(n_resamples=20_000) if tied and few else "auto"  # exact: 8 against 8 is 12,870 splits
-    p = float(mannwhitneyu(before, after, alternative="two-sided", method=method).pvalue)
-    return 1.0 if math.isnan(p) else p
+_mann_whitney = cache(mann_whitney)
 
 
 def chances_by_shuffling(tests: Sequence[Samples]) -> list[float]:
@@ -242,11 +233,10 @@ def smallest_seeable(samples: Samples, tests: int = 1) -> float | None:
     freedom = sum(len(side) - 1 for side in sides)
     if not samples.comparable or freedom < 1:
         return None
-    from scipy.special import stdtrit
-
     squares = sum((math.log(value) - _mean_log(side)) ** 2 for side in sides for value in side)
     error = math.sqrt(squares / freedom * sum(1 / len(side) for side in sides))
-    return math.expm1(error * float(stdtrit(freedom, 1 - _ALPHA / 2 / tests) + stdtrit(freedom, _POWER)))
+    errors = student_quantile(freedom, 1 - _ALPHA / 2 / tests) + student_quantile(freedom, _POWER)
+    return math.expm1(error * errors)
 
 
 def _splits(samples: Samples) -> "npt.NDArray[np.float64]":

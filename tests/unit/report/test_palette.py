@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rigctl.base.resources import templates
-from rigctl.product.theme import LIGHT, contrast
+from rigctl.product.theme import Theme, contrast
 from rigctl.report.charts.plot import MOST_COLOURS
 from rigctl.report.printers.html import STYLES
 from rigctl.report.sections.matrix import LINE_COLOURS
@@ -94,4 +94,6 @@ def test_marks_have_colours_a_product_page_those_of_series_and_the_ink_of_a_heat
     own = [f".{name} {{ color: var(--{name}); }}" for name in (*series, *lines)]
     marks = [f".{name} {{ color: var(--" for name in ("grid", "axis", "ceiling", "good", "warn", "plate")]
     assert [rule for rule in (*own, *marks) if rule not in style] == []
-    assert {name: tokens("light")[name] for name in series} == {name: LIGHT[name] for name in series}
+    of_product = {"light": Theme("x").palette, "dark": Theme("x").dark}[scheme]
+    assert of_product == {name: tokens(scheme)[name] for name in of_product}
+    assert set(series) < set(of_product)

@@ -366,6 +366,8 @@ def pool_evidence(several: Sequence[Evidence]) -> Evidence:
 
     Of what is a least value in one repetition (`_LEAST`), the least is kept. A kind is given if one repetition gave it.
     """
+    if len(several) == 1:
+        return several[0]
     pooled: dict[str, Any] = {}
     for name, values in zip(Evidence._fields, zip(*several, strict=True), strict=True):
         known = [value for value in values if value is not None]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from rigctl.limits.rules import Evidence
+from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.model.counters.balance import Reconciliation
 from rigctl.model.counters.losses import Attribution
 from rigctl.model.counters.points import CountingPoint
@@ -103,6 +103,7 @@ class CondensedRun:
         counters: Callable[[], RunCounters],
     ) -> None:
         self.figures, self._details, self._counters = figures, details, counters
+        self._verdicts: dict[int, tuple[Evidence, Diagnosis]] = {}  # by id() of the evidence, which is kept with it
 
     @cached_property
     def details(self) -> Mapping[RepetitionKey, Details]:
@@ -111,3 +112,9 @@ class CondensedRun:
     @cached_property
     def counters(self) -> RunCounters:
         return self._counters()
+
+    def verdict(self, seen: Evidence) -> Diagnosis:
+        """Return the verdict of the rules on evidence of this run; the same evidence is judged once."""
+        if id(seen) not in self._verdicts:
+            self._verdicts[id(seen)] = seen, diagnose(seen)
+        return self._verdicts[id(seen)][1]

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from rigctl.figures import NAMES, Level
 from rigctl.figures.ceilings import EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.limits.evidence import limit_of_test
-from rigctl.limits.rules import Diagnosis, Evidence, diagnose
+from rigctl.limits.rules import Diagnosis, Evidence
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, RunInfo, Stream
 from rigctl.results.condense import Derivation, requested_mbps
 from rigctl.results.condensed import CondensedRun, StreamNotes
@@ -60,10 +60,14 @@ class RepetitionResults:
     def verdicts(self) -> Mapping[Stream | None, Diagnosis]:
         """Return what limits each stream, and under the key None what limits the test."""
         verdicts: dict[Stream | None, Diagnosis] = {}
-        verdicts |= {stream: diagnose(self.evidence.get(stream, Evidence())) for stream in self.cell.streams}
+        verdicts |= {stream: self.verdict_of(stream) for stream in self.cell.streams}
         known = [(seen, verdicts[stream]) for stream, seen in self.evidence.items()]
         verdicts[None] = limit_of_test(known, self._figures[None].get(EFFICIENCY.name))
         return verdicts
+
+    def verdict_of(self, stream: Stream) -> Diagnosis:
+        """Return what limits a stream in this repetition."""
+        return self._kept.verdict(self.evidence.get(stream, Evidence()))
 
     @cached_property
     def rows(self) -> Mapping[Stream | None, ExportRow]:

@@ -15,7 +15,7 @@ from rigctl.limits.ceilings import above_ceiling
 from rigctl.limits.evidence import limit_of_test, pool_evidence
 from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
 from rigctl.limits.limit import BY_WINDOW
-from rigctl.limits.rules import Diagnosis, Evidence, diagnose
+from rigctl.limits.rules import Diagnosis, Evidence
 from rigctl.records import Cell, RepetitionHead, RunInfo, RunStatus, Status, Stream
 from rigctl.results.condensed import StreamNotes
 from rigctl.results.rows import ExportRow, RepetitionResults
@@ -188,7 +188,7 @@ def _summary(results: RunResults, cell: Cell, measured: Sequence[RepetitionResul
     whole = Results([one.rows[None] for one in counted])
     several = {stream: [one.evidence[stream] for one in counted if stream in one.evidence] for stream in cell.streams}
     seen = {stream: pool_evidence(own) for stream, own in several.items() if own}
-    verdicts = {stream: diagnose(evidence) for stream, evidence in seen.items()}
+    verdicts = {stream: results.kept.verdict(evidence) for stream, evidence in seen.items()}
     streams = tuple(
         StreamSummary(
             stream,

@@ -54,6 +54,16 @@ PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingp
 COLUMNS: Final = "80"
 
 
+_DATA: Final = re.compile(
+    r'<p class="small inside">.*?<script type="application/json" id="rigctl-data">.*?</script>', re.DOTALL
+)
+
+
+def without_data(page: str) -> str:
+    """Return a page without the data inside it, which would change in every sample with each new column."""
+    return _DATA.sub("", page, count=1)
+
+
 def rigctl(name: str, *words: str) -> str:
     environment = {
         **os.environ,
@@ -84,7 +94,9 @@ def printed(name: str) -> None:
     """Write the run, its page, what a terminal shows, and of the first run the export."""
     if name not in LARGE:
         rigctl(name, "export", "--format", "rigctl", "-o", str(SAMPLES / f"{name}.rigctl"))
-    rigctl(name, "report", "-o", str(SAMPLES / f"{name}.html"))
+    page = SAMPLES / f"{name}.html"
+    rigctl(name, "report", "-o", str(page))
+    page.write_text(without_data(page.read_text()))
     (SAMPLES / f"{name}.txt").write_text(rigctl(name, "show"))
     if name == "gigablox-60s":
         rigctl(name, "export", "--level", "pairs", "-o", str(SAMPLES / f"{name}-pairs.csv"))

@@ -1,12 +1,12 @@
 """Figures of settings: the effective value of each setting at both ends, in the columns that the setting declares."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import partial
 from typing import Any, Final
 
-from rigctl.base.values import common_value, divide, join_texts, least, most, total
+from rigctl.base.values import common_value, divide, join_texts, least, mean, most, total
 from rigctl.figures.figure import Figure, FlowGroup
 from rigctl.records import Side
 from rigctl.settings import BURST, CONGESTION, MPTCP, MSS, NODELAY, PLACEMENT, SETTINGS, WINDOW, ZEROCOPY
@@ -82,6 +82,7 @@ def _own_figure(setting: Setting[Any], name: str, **more: Any) -> Figure[Any]:  
     return _figure_of(next(column for column in setting.columns if column.name == name), **more)
 
 
+_OF_ALL: Final[dict[str, Any]] = {"over_repetitions": common_value}
 _SMALLEST: Final[dict[str, Any]] = {"over_repetitions": least, "kinds": ("tcp",)}
 WINDOW_EFFECTIVE: Final[Figure[int]] = _own_figure(WINDOW, "window_effective_bytes", over_streams=least, **_SMALLEST)
 MSS_EFFECTIVE: Final[Figure[int]] = _own_figure(MSS, "mss_effective", compute=partial(_in_effect, MSS), **_SMALLEST)
@@ -121,11 +122,11 @@ _OWN: Final = {
         SUBFLOWS,
         _own_figure(WINDOW, "sndbuf_bytes", compute=lambda group: least(side.sndbuf_bytes for side in group.senders)),
         _own_figure(WINDOW, "rcvbuf_bytes", compute=lambda group: least(side.rcvbuf_bytes for side in group.receivers)),
-        _own_figure(MPTCP, "subflow_bytes", compute=_subflow_bytes, is_text=True),
-        _own_figure(PLACEMENT, "numa_sender", compute=partial(_numa_node, Ends.SENDER)),
-        _own_figure(PLACEMENT, "numa_receiver", compute=partial(_numa_node, Ends.RECEIVER)),
-        _own_figure(PLACEMENT, "card_numa_sender", compute=partial(_numa_node_of_card, Ends.SENDER)),
-        _own_figure(PLACEMENT, "card_numa_receiver", compute=partial(_numa_node_of_card, Ends.RECEIVER)),
+        _own_figure(MPTCP, "subflow_bytes", compute=_subflow_bytes, over_repetitions=join_texts, is_text=True),
+        _own_figure(PLACEMENT, "numa_sender", compute=partial(_numa_node, Ends.SENDER), **_OF_ALL),
+        _own_figure(PLACEMENT, "numa_receiver", compute=partial(_numa_node, Ends.RECEIVER), **_OF_ALL),
+        _own_figure(PLACEMENT, "card_numa_sender", compute=partial(_numa_node_of_card, Ends.SENDER), **_OF_ALL),
+        _own_figure(PLACEMENT, "card_numa_receiver", compute=partial(_numa_node_of_card, Ends.RECEIVER), **_OF_ALL),
     )
 }
 """Figures of settings with columns that `Effective` does not describe, by name."""
@@ -134,14 +135,17 @@ _OWN: Final = {
 def columns_of_setting(setting: Setting[Any]) -> Iterator[DataColumn]:
     """Yield the columns of a setting: the requested value, and the effective values, each a `Figure`."""
     effective = setting.effective
-    of: dict[str, Callable[[FlowGroup], Any]] = {}
+    of: dict[str, Mapping[str, Any]] = {}
     if effective is not None:
-        of |= {} if effective.column is None else {effective.column: partial(_in_effect, setting)}
-        of |= {} if effective.counted is None else {effective.counted.share: partial(_share_kept_pct, setting)}
-        ends = zip(effective.columns, (Ends.SENDER, Ends.RECEIVER), strict=False)
-        of |= {name: partial(_text_of_end, setting, end) for name, end in ends}
+        if effective.column is not None:
+            combine = mean if effective.type is int else _COMBINED[effective.type]
+            of[effective.column] = {"compute": partial(_in_effect, setting), "over_repetitions": combine}
+        if effective.counted is not None:
+            of[effective.counted.share] = {"compute": partial(_share_kept_pct, setting)}
+        for name, end in zip(effective.columns, (Ends.SENDER, Ends.RECEIVER), strict=False):
+            of[name] = {"compute": partial(_text_of_end, setting, end), "over_repetitions": join_texts}
     for column in setting.columns:
-        yield _OWN.get(column.name) or (_figure_of(column, compute=of[column.name]) if column.name in of else column)
+        yield _OWN.get(column.name) or (_figure_of(column, **of[column.name]) if column.name in of else column)
 
 
 COUNTED_FIGURES: Final[dict[str, Figure[str]]] = {

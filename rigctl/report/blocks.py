@@ -3,10 +3,11 @@
 A table field holds its value besides its text, so a printer need not parse texts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from rigctl.analysis.views.values import FiguresOfTest
 from rigctl.findings import Finding, Weight
 from rigctl.report.charts.plot import Plot
 
@@ -243,6 +244,8 @@ class Document:
     tags: tuple[tuple[str, str], ...] = ()  # the user's tags, as names and values
     verdicts: tuple[Verdict, ...] = ()
     picture: Charts | None = None
+    # Gives the known figures of each test and stream; only JSON asks for them.
+    figures: Callable[[], Iterable[FiguresOfTest]] = field(default=tuple, compare=False, repr=False)
 
     @property
     def fell_short(self) -> tuple[Finding, ...]:

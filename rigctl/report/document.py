@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.values import ValuesOfTests
 from rigctl.base.units import format_duration, local_text
 from rigctl.findings import Weight, by_weight
 from rigctl.findings.goodput import NO_FIGURE
@@ -91,6 +92,7 @@ def document(view: RunView) -> Document:
         export=method.export_command(info.run),
         show=f"rigctl show {info.run} --all",
         verdicts=verdicts,
+        figures=lambda: ValuesOfTests(view).by_name(),
         footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
         picture=next((part.picture for part in parts if part.picture), None),
         tags=tuple(user_tags(info.tags).items()),

@@ -32,3 +32,19 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return path
 
     return store
+
+
+@pytest.fixture
+def rigctl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., str]:
+    """Return a function that runs a command in this process and returns what it writes."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str, file: str | None = None) -> str:
+        capsys.readouterr()
+        exit_code([*words, *(["-o", file] if file else [])])
+        written = capsys.readouterr().out
+        return (tmp_path / file).read_text() if file else written
+
+    return run

@@ -12,7 +12,7 @@ from statistics import stdev
 from typing import Final, NamedTuple
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import ValuesOfTests
+from rigctl.analysis.views.values import ValuesOfTests
 from rigctl.base.errors import InputError
 from rigctl.base.values import group_by, total
 from rigctl.figures import BY_NAME, FIGURES, DataColumn

@@ -12,7 +12,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import ValuesOfTests, checks
+from rigctl.analysis.views.expectations import checks
+from rigctl.analysis.views.values import ValuesOfTests
 from rigctl.figures import COLUMNS, DataColumn, Level
 from rigctl.findings.text import how_pairs_differ, settings_text, upper_first
 from rigctl.scenario.expectations import OF_KIND

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from rigctl.analysis.views.values import FiguresOfTest
 from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table, Verdict
 
 
@@ -50,13 +51,15 @@ class JsonDocument:
     settings: dict[str, str]  # settings in effect, by name
     findings: list[JsonFinding]
     expectations: list[Verdict]
+    figures: list[FiguresOfTest]  # known figures by the names of docs/reference/columns.md
     results: list[JsonSection]
     sections: list[JsonSection]
 
 
 def as_json(document: Document) -> str:
     """Return the document as JSON. A chart is replaced by its text alternative."""
-    return json.dumps(document_json(document), ensure_ascii=False, indent=1) + "\n"
+    figures = [asdict(own) for own in document.figures()]
+    return json.dumps(document_json(document) | {"figures": figures}, ensure_ascii=False, indent=1) + "\n"
 
 
 def document_json(document: Document) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import pytest
 from known import known
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.expectations import Check, ValuesOfTests, checks
+from rigctl.analysis.views.expectations import Check, checks
+from rigctl.analysis.views.values import ValuesOfTests
 from rigctl.figures.messages import ROUND_TRIP
 from rigctl.records import Expectation, Operator, Pair, Repetition, Retest, RunInfo, RunStatus, Status
 from rigctl.results.frames import Frames

@@ -82,6 +82,17 @@ class FlowGroup:
         return sum((probes_under_load(probes, *self.window_ns) for probes in self.probes), Phase())
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The column with which results tables show a figure of each pair, if a test has a value."""
+
+    title: str
+    unit: str = ""
+    per_unit: float = 1.0  # the figure's value ÷ the number shown
+    short: str | None = None  # title in a narrow terminal
+    minor: int = 0  # from -1 (the last to be left out where there is no room) to 2
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure(DataColumn, Generic[_T_co]):
     """A figure of a test: a column, and how its value is computed from stored records."""
@@ -95,6 +106,7 @@ class Figure(DataColumn, Generic[_T_co]):
     watched: bool = False  # True: in the exports for benchmark services
     compared: Callable[[Cell], bool] | None = None  # in which tests runs and nights are compared by the figure
     is_text: bool = False
+    shown: Shown | None = None  # the figure's column in results tables; None: it has none, or one made by hand
 
     def of(self, group: FlowGroup) -> _T_co | None:
         """Return the figure's value for a group of flows; None if unknown, or if flows alone do not determine it."""

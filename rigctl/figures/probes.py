@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from rigctl.figures.figure import TCP_AND_UDP, TESTS, Figure, FlowGroup
+from rigctl.figures.figure import TCP_AND_UDP, TESTS, Figure, FlowGroup, Shown
 from rigctl.records import Cell
 
 
@@ -20,6 +20,7 @@ def _probe_figure(
     of: Callable[[FlowGroup], float | None],
     alias: str = "",
     compared: Callable[[Cell], bool] | None = None,
+    shown: Shown | None = None,
 ) -> Figure[float]:
     return Figure(
         name=name,
@@ -32,6 +33,7 @@ def _probe_figure(
         alias=alias,
         watched=bool(alias),
         compared=compared,
+        shown=shown,
     )
 
 
@@ -41,6 +43,7 @@ IDLE: Final = _probe_figure(
     "median round-trip time of the probes before the streams",
     1,
     lambda group: group.idle.percentile_us(50),
+    shown=Shown("Idle round trip", "ms", per_unit=1e3, short="Idle\nms", minor=1),
 )
 IDLE_P99: Final = _probe_figure(
     "latency_idle_p99_us",
@@ -57,6 +60,7 @@ LOADED: Final = _probe_figure(
     lambda group: group.loaded.percentile_us(50),
     "rtt_p50",
     lambda cell: cell.latency_ms is not None,
+    shown=Shown("Loaded round trip", "ms", per_unit=1e3, short="Loaded\nms", minor=-1),
 )
 LOADED_P99: Final = _probe_figure(
     "latency_loaded_p99_us",
@@ -73,6 +77,7 @@ RPM: Final = _probe_figure(
     "round trips per minute under load: 60 s ÷ the mean round-trip time of the probes without the longest 5 %",
     0,
     lambda group: group.loaded.per_minute,
+    shown=Shown("Round trips per minute", minor=2),
 )
 LOST_PROBES: Final = _probe_figure(
     "latency_lost_pct",

@@ -6,6 +6,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.classes import ClassResult, Together, of_classes
 from rigctl.base.values import divide
+from rigctl.figures.probes import IDLE, LOADED
 from rigctl.findings import Finding, Subject, Weight, latency, tests
 from rigctl.findings.goodput import Rates
 from rigctl.findings.limits import bottleneck_findings
@@ -13,7 +14,7 @@ from rigctl.findings.text import join_list, mean_mbps, numbers_text
 from rigctl.report.blocks import Part, Table
 from rigctl.report.tables.columns import to_digits
 from rigctl.report.tables.requested import CLASS_COLUMN, CLASSED, TEST_COLUMN
-from rigctl.report.tables.streams import LATENCY_COLUMNS, LOSS_COLUMN, RETRANSMITS_COLUMN, stream_table
+from rigctl.report.tables.streams import LOSS_COLUMN, RETRANSMITS_COLUMN, shown_columns, stream_table
 from rigctl.results.summary import CellSummary
 from rigctl.settings import DSCP
 
@@ -35,7 +36,7 @@ def _table(cells: Sequence[CellSummary]) -> Table:
     if len({cell.cell.first for cell in cells}) > 1:
         lead = (TEST_COLUMN, CLASS_COLUMN)
     # The latency section has the round trips per minute.
-    own = (LOSS_COLUMN, RETRANSMITS_COLUMN, *LATENCY_COLUMNS[:2])
+    own = (LOSS_COLUMN, RETRANSMITS_COLUMN, *shown_columns(IDLE, LOADED))
     of_many = "Loss is that of the worst pair; retransmits are those of all pairs."
     return stream_table(cells, (*lead, *CLASSED), own, of_many)
 

@@ -85,7 +85,7 @@ _MEASURED: Final = (
     columns.of_datagrams("Reordered", "", figures.REORDERED, count_texts, minor=2),
     columns.of_datagrams("Duplicates", "", figures.DUPLICATES, count_texts, minor=2),
     columns.of_datagrams("Jitter", "µs", figures.JITTER, to_digits(2, 3)),
-    *columns.LATENCY_COLUMNS,
+    *columns.shown_columns(),
 )
 _OF_MANY: Final = "Loss, reordering and jitter are those of the worst pair."
 

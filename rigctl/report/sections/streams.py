@@ -64,7 +64,7 @@ def comparison(cells: Sequence[CellSummary]) -> Table:
     """Return the results table: settings, goodput and retransmits of each pair, granted values, ceiling, limit."""
     own: list[ColumnOf[CellSummary]] = [
         columns.RETRANSMITS_COLUMN,
-        *columns.LATENCY_COLUMNS,
+        *columns.shown_columns(),
         columns.effective(
             "Effective window",
             "KiB",

@@ -6,9 +6,9 @@ from typing import Final, TypeAlias
 
 from rigctl.analysis.run_view import RunView
 from rigctl.base.values import divide, group_by, most
-from rigctl.figures import Figure
+from rigctl.figures import FIGURES, Figure
 from rigctl.figures.datagrams import LOSS as LOSS_PCT
-from rigctl.figures.probes import IDLE, LOADED, RPM
+from rigctl.figures.figure import Shown
 from rigctl.findings.repetitions import exclusion_texts
 from rigctl.findings.text import (
     MOST_LISTED,
@@ -296,23 +296,22 @@ def _legend(cells: Sequence[CellSummary], of_many: str) -> Iterator[str]:
         yield f"Goodput of each pair is a range from the slowest to the fastest pair. {of_many}"
 
 
-def _of_probes(title: str, unit: str, value: ValueOf, minor: int, short: str | None = None) -> ColumnOf[CellSummary]:
+def _shown_column(figure: Figure[float], shown: Shown) -> ColumnOf[CellSummary]:
     return per_pair(
-        title,
-        unit,
-        value,
+        shown.title,
+        shown.unit,
+        lambda stream: divide(stream[figure], shown.per_unit),
         to_digits(3, 3),
-        wanted=lambda cell: cell.cell.latency_ms is not None,
-        minor=minor,
-        short=short,
+        wanted=lambda cell: any(stream[figure] is not None for stream in cell.streams),
+        minor=shown.minor,
+        short=shown.short,
     )
 
 
-LATENCY_COLUMNS: Final = (
-    _of_probes("Idle round trip", "ms", lambda stream: divide(stream[IDLE], 1e3), 1, "Idle\nms"),
-    _of_probes("Loaded round trip", "ms", lambda stream: divide(stream[LOADED], 1e3), -1, "Loaded\nms"),
-    _of_probes("Round trips per minute", "", lambda stream: stream[RPM], 2),
-)
+def shown_columns(*figures: Figure[float]) -> tuple[ColumnOf[CellSummary], ...]:
+    """Return the columns of those figures whose records say how tables show them, by default of all."""
+    chosen = figures or tuple(FIGURES.values())
+    return tuple(_shown_column(figure, figure.shown) for figure in chosen if figure.shown is not None)
 
 
 def details(view: RunView, explain: Callable[[CellSummary], Sequence[str]]) -> tuple[Section, ...]:

@@ -93,6 +93,17 @@ class Shown:
     minor: int = 0  # from -1 (the last to be left out where there is no room) to 2
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """In which tests runs and nights are compared by a figure, and the words for it in sentences and tables."""
+
+    applies: Callable[[Cell], bool]
+    name: str
+    short: str
+    unit: str
+    scale: float = 1.0  # the figure's value × this is in `unit`
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure(DataColumn, Generic[_T_co]):
     """A figure of a test: a column, and how its value is computed from stored records."""
@@ -104,7 +115,7 @@ class Figure(DataColumn, Generic[_T_co]):
     alias: str = ""  # second name of the figure in `expect`
     higher_is_better: bool = False  # False: lower is better when runs are compared
     watched: bool = False  # True: in the exports for benchmark services
-    compared: Callable[[Cell], bool] | None = None  # in which tests runs and nights are compared by the figure
+    compared: Compared | None = None  # None: runs and nights are not compared by the figure
     is_text: bool = False
     shown: Shown | None = None  # the figure's column in results tables; None: it has none, or one made by hand
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from rigctl.base.values import divide, least, mean, mean_of_all, most, total
-from rigctl.figures.figure import Figure, FlowGroup, combine_streams
+from rigctl.figures.figure import Compared, Figure, FlowGroup, combine_streams
 from rigctl.model.latency import percentile_ns
-from rigctl.records import Cell, RoundTrips
+from rigctl.records import RoundTrips
 from rigctl.settings.setting import ONLY_FLOWS
 
 _MESSAGES: Final = ("pingpong", "blast", "file")
@@ -77,7 +77,7 @@ def _trips(
     meaning: str,
     of: Callable[[FlowGroup], float | None],
     alias: str = "",
-    compared: Callable[[Cell], bool] | None = None,
+    compared: Compared | None = None,
 ) -> Figure[float]:
     name = f"app_rtt_{name}_us"
     return Figure(
@@ -115,7 +115,9 @@ THROUGHPUT: Final = Figure(
     kinds=_MESSAGES,
     higher_is_better=True,
     watched=True,
-    compared=lambda cell: cell.in_messages and not cell.kind.round_trips,
+    compared=Compared(
+        lambda cell: cell.in_messages and not cell.kind.round_trips, "throughput", "throughput", "MB/s", scale=1e-6
+    ),
 )
 READ_SHARE: Final = Figure(
     name="read_share",
@@ -143,7 +145,10 @@ SYNC: Final = Figure(
 )
 # Runs are compared by the mean: a percentile is rounded to a histogram bucket, which is some percent wide.
 ROUND_TRIP: Final = _trips(
-    "mean", "mean round-trip time of a message", _mean_us, compared=lambda cell: cell.kind.round_trips
+    "mean",
+    "mean round-trip time of a message",
+    _mean_us,
+    compared=Compared(lambda cell: cell.kind.round_trips, "mean round trip", "round trip", "µs"),
 )
 ROUND_TRIP_MIN: Final = _trips("min", "shortest round-trip time of a message", _extreme_us(0))
 ROUND_TRIP_P50: Final = _trips("p50", "median round-trip time of a message", _percentile_us(50), "rtt_p50")

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from rigctl.figures.figure import TCP_AND_UDP, TESTS, Figure, FlowGroup, Shown
-from rigctl.records import Cell
+from rigctl.figures.figure import TCP_AND_UDP, TESTS, Compared, Figure, FlowGroup, Shown
 
 
 def _rise_us(group: FlowGroup) -> float | None:
@@ -19,7 +18,7 @@ def _probe_figure(
     digits: int,
     of: Callable[[FlowGroup], float | None],
     alias: str = "",
-    compared: Callable[[Cell], bool] | None = None,
+    compared: Compared | None = None,
     shown: Shown | None = None,
 ) -> Figure[float]:
     return Figure(
@@ -59,7 +58,7 @@ LOADED: Final = _probe_figure(
     1,
     lambda group: group.loaded.percentile_us(50),
     "rtt_p50",
-    lambda cell: cell.latency_ms is not None,
+    Compared(lambda cell: cell.latency_ms is not None, "latency under load, p50", "latency under load", "µs"),
     shown=Shown("Loaded round trip", "ms", per_unit=1e3, short="Loaded\nms", minor=-1),
 )
 LOADED_P99: Final = _probe_figure(

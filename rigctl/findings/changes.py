@@ -2,13 +2,11 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from rigctl.base.values import total
 from rigctl.figures import Figure
-from rigctl.figures.messages import ROUND_TRIP, THROUGHPUT
-from rigctl.figures.probes import LOADED
-from rigctl.figures.streams import GOODPUT
+from rigctl.figures.figure import Compared
 from rigctl.findings.text import UNKNOWN, plural, span
 from rigctl.model.statistics.comparing import LEAST_REPETITIONS, Change, Comparison, WhyNot
 from rigctl.records import Cell
@@ -85,27 +83,15 @@ def inconclusive_text(change: Change, bound: float) -> str | None:
     return f"Inconclusive: {reason}. Changes of {round_up(change.seeable)} % or more could have been detected."
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """Name and unit of a figure in texts. `short` is for tables. A column's value × `scale` is in `unit`."""
-
-    name: str
-    short: str
-    unit: str
-    scale: float = 1.0
-
-
-METRICS: Final[dict[Figure[float], Words]] = {
-    GOODPUT: Words("goodput", "goodput", "Mbit/s"),
-    ROUND_TRIP: Words("mean round trip", "round trip", "µs"),
-    THROUGHPUT: Words("throughput", "throughput", "MB/s", 1e-6),
-    LOADED: Words("latency under load, p50", "latency under load", "µs"),
-}
+def words_of(figure: Figure[float]) -> Compared:
+    """Return the words for a figure by which runs are compared."""
+    assert figure.compared is not None
+    return figure.compared
 
 
 def sum_words(cells: Iterable[Cell], metric: Figure[float]) -> str:
     """Return `of all pairs` or `of both directions` if the figure is their sum in these tests; else an empty text."""
     every = list(cells)
-    if metric not in (GOODPUT, THROUGHPUT) or all(len(cell.streams) == 1 for cell in every):
+    if metric.over_streams is not total or all(len(cell.streams) == 1 for cell in every):
         return ""
     return "of all pairs" if any(len(cell.pairs) > 1 for cell in every) else "of both directions"

@@ -13,7 +13,6 @@ from rigctl.base.version import __version__
 from rigctl.findings import NOT_MET, Finding, Severity, Weight, by_weight, tests
 from rigctl.findings.changes import (
     DECIDES,
-    METRICS,
     amount_text,
     change_text,
     inconclusive_text,
@@ -23,6 +22,7 @@ from rigctl.findings.changes import (
     share_text,
     sum_words,
     verdict_text,
+    words_of,
 )
 from rigctl.findings.text import (
     UNKNOWN,
@@ -139,7 +139,7 @@ def _change_text(own: FigureChange) -> str:
 
 def _name_of(own: FigureChange) -> str:
     sums = sum_words([own.cell], own.metric) if own.stream is None else ""
-    return f"{METRICS[own.metric].name} {sums}".strip()
+    return f"{words_of(own.metric).name} {sums}".strip()
 
 
 def _findings(comparison: RunComparison) -> Iterator[Finding]:
@@ -225,7 +225,7 @@ def _table(changes: Sequence[FigureChange], comparison: RunComparison, label: st
     pairs = label == "Pairs"  # the table of pairs names the pair in each row
     varied = (item for item in COMPARED if len({item.value(cell) for cell in cells}) > 1)
     asked = [item for item in varied if not (pairs and item is SENDING)]
-    unit = METRICS[metrics[0]].unit if len(metrics) == 1 else ""
+    unit = words_of(metrics[0]).unit if len(metrics) == 1 else ""
     sums = "" if pairs or len(metrics) > 1 else sum_words(cells, metrics[0])
     before, after = _sides(comparison)
     decimals, judged = _decimals(changes), any(map(_is_judged, changes))
@@ -251,7 +251,7 @@ def _table(changes: Sequence[FigureChange], comparison: RunComparison, label: st
         reason = None if valid else _reason(own, comparison.bound)
         return RowHead(own.cell.number, (reason,) if reason else (), valid)
 
-    legend = [f"{METRICS[metrics[0]].name.capitalize()} {sums}."] if sums else []
+    legend = [f"{words_of(metrics[0]).name.capitalize()} {sums}."] if sums else []
     legend += [f"Medians of the repetitions, and the {100 * CONFIDENCE:g} % interval of their ratio."] if judged else []
     return table_of(changes, columns, head, legend, label)
 
@@ -272,7 +272,7 @@ def _requested_entry(item: Requested, own: FigureChange) -> Entry:
 
 
 def _figure(own: FigureChange) -> Entry:
-    words = METRICS[own.metric]
+    words = words_of(own.metric)
     return Entry(f"{words.name}, {words.unit}", own.metric.name)
 
 
@@ -291,14 +291,14 @@ def _share(own: FigureChange) -> Entry:
 
 
 def _level(own: FigureChange, level: float | None, decimals: int) -> Entry:
-    value = None if level is None else level * METRICS[own.metric].scale
+    value = None if level is None else level * words_of(own.metric).scale
     return Entry(UNKNOWN if value is None else f"{value:.{decimals}f}", value)
 
 
 def _decimals(changes: Sequence[FigureChange]) -> int:
     """Return the decimals that give the smallest median three significant digits."""
     levels = [(own, level) for own in changes for level in (own.change.before, own.change.after)]
-    medians = [level * METRICS[own.metric].scale for own, level in levels if level]
+    medians = [level * words_of(own.metric).scale for own, level in levels if level]
     return max(0, 2 - int(f"{min(medians, default=100.0):e}".partition("e")[2]))
 
 
@@ -306,7 +306,7 @@ def _names(comparison: RunComparison) -> list[str]:
     """Return the name of each test, with its figure if the tests have different figures."""
     several = len({own.metric for own in comparison.tests}) > 1
     return [
-        f"{name}{', ' + METRICS[own.metric].name if several else ''}"
+        f"{name}{', ' + words_of(own.metric).name if several else ''}"
         for own, name in zip(comparison.tests, test_names(comparison.tests), strict=True)
     ]
 

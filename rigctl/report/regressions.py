@@ -10,7 +10,7 @@ from rigctl.base.texts import sparkline
 from rigctl.base.units import local_text
 from rigctl.base.values import least, most
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.findings.changes import METRICS, ONE_NIGHT, share_text, sum_words
+from rigctl.findings.changes import ONE_NIGHT, share_text, sum_words, words_of
 from rigctl.findings.text import UNKNOWN, lower_first, numbers_text, plural, settings_text, some, span
 from rigctl.model.statistics.comparing import WhyNot
 from rigctl.records import RunInfo
@@ -141,7 +141,7 @@ def _together(regressions: Regressions, shifts: Sequence[Shift]) -> str:
     sizes = sorted(abs(100 * (own.ratio - 1)) for own in shifts)
     shares = span(f"{size:.1f}" for size in (sizes[0], sizes[-1]))
     against = f"run {regressions.baseline.run}" if regressions.baseline else f"the level before {run_day(first.since)}"
-    text = f"{which} {what}: {METRICS[metric].short} {shares} % {'above' if first.ratio > 1 else 'below'} {against}"
+    text = f"{which} {what}: {words_of(metric).short} {shares} % {'above' if first.ratio > 1 else 'below'} {against}"
     common = _common(shifts)
     if not common:
         return f"{text}. No recorded setting changed for all of them: check what they share, such as the switch"
@@ -165,7 +165,7 @@ def shift_text(shift: Shift, baseline: RunInfo | None = None) -> str:
     `pi3 → pi4, test 1: goodput 845 Mbit/s, 9.6 % below the level before 2026-11-15 (935 Mbit/s). Changed before that
     run: net.ipv4.tcp_mtu_probing 0 → 1 on pi3`
     """
-    series, words, change = shift.series, METRICS[shift.series.subject.metric], shift.change
+    series, words, change = shift.series, words_of(shift.series.subject.metric), shift.change
     amount = f"{abs(100 * (shift.ratio - 1)):.1f} % {'above' if shift.ratio > 1 else 'below'}"
     against = f"run {baseline.run}" if baseline else f"the level before {run_day(shift.since)}"
     if series.subject.node is not None:
@@ -233,7 +233,7 @@ def changes_table(regressions: Regressions) -> Table:
 
 def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[SetupChange] = (), runs: int = 0) -> Table:
     """Return a table of changes with sparklines of `runs` runs, and notes on the setup changes not in `told`."""
-    units = {METRICS[own.series.subject.metric].unit for own, _ in lines if own.series.subject.node is None}
+    units = {words_of(own.series.subject.metric).unit for own, _ in lines if own.series.subject.node is None}
     levels = (Column("Level", next(iter(units)) if len(units) == 1 else ""),) if units else ()
     blocks = (Column(f"Last {runs} runs", words=True, minor=1),) if runs else ()
     when = "just before" if regressions.baseline is None else "as well"
@@ -260,7 +260,7 @@ def _level(shift: Shift, *, own_unit: bool) -> Entry:
     """Return the levels before and after: `935 → 845`, with the unit if `own_unit`; a dash for a node."""
     if shift.series.subject.node is not None:
         return Entry(UNKNOWN)
-    words = METRICS[shift.series.subject.metric]
+    words = words_of(shift.series.subject.metric)
     values = tuple(words.scale * level for level in (shift.change.before, shift.change.after))
     return Entry(" → ".join(map(_number, values)) + (f" {words.unit}" if own_unit else ""), values)
 

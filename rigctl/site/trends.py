@@ -13,7 +13,7 @@ from rigctl.analysis.nights.comparison import FigureSubject
 from rigctl.analysis.nights.history import Nights, NightSeries
 from rigctl.analysis.nights.regressions import Shift
 from rigctl.base.values import group_by
-from rigctl.findings.changes import METRICS, share_text, sum_words
+from rigctl.findings.changes import share_text, sum_words, words_of
 from rigctl.findings.text import plural, settings_text
 from rigctl.records import Acceptance
 from rigctl.report.blocks import Chart, Key
@@ -88,7 +88,7 @@ class _Drawing:
         self.accepted = [self.at[runs[level.run]] for level in accepted if level.run in runs]
 
     def trend(self, series: NightSeries, shifts: tuple[Numbered, ...]) -> Trend:
-        words = METRICS[series.subject.metric]
+        words = words_of(series.subject.metric)
         scale = 1.0 if series.subject.node is not None else words.scale
         values = [None if point.value is None else scale * point.value for point in series.points]
         known = [value for value in values if value is not None]
@@ -136,7 +136,7 @@ class _Drawing:
             yield Line(points, "ceiling", 1.4, dashed=True)
 
     def _summary(self, series: NightSeries, shifts: Sequence[Numbered], known: int) -> str:
-        parts = [f"{series_name(series)}, {METRICS[series.subject.metric].name}, {plural(known, 'run')}"]
+        parts = [f"{series_name(series)}, {words_of(series.subject.metric).name}, {plural(known, 'run')}"]
         if gone := len(self.missing) + len(series.points) - known:
             parts.append(f"{gone} without a value")
         parts += [
@@ -146,7 +146,7 @@ class _Drawing:
 
 
 def _caption(series: NightSeries) -> tuple[str, str]:
-    subject, cell, words = series.subject, series.cell, METRICS[series.subject.metric]
+    subject, cell, words = series.subject, series.cell, words_of(series.subject.metric)
     if subject.node is not None:
         return f"{words.short} ÷ usual level", series_name(series)
     settings = settings_text(cell, "names" if len(cell.pairs) == 1 and subject.stream is None else "")

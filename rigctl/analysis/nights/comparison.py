@@ -89,7 +89,7 @@ def figures(results: RunResults) -> list[RunFigure]:
 
 def _metrics(cell: Cell) -> list[Figure[float]]:
     """Return the figures of a test that are compared between runs."""
-    return [figure for figure in FIGURES.values() if figure.compared is not None and figure.compared(cell)]
+    return [figure for figure in FIGURES.values() if figure.compared is not None and figure.compared.applies(cell)]
 
 
 _IN_EFFECT: Final = {

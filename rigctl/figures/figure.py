@@ -83,7 +83,7 @@ class FlowGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownAs:
     """The column with which results tables show a figure of each pair, if a test has a value."""
 
     title: str
@@ -94,7 +94,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedAs:
     """In which tests runs and nights are compared by a figure, and the words for it in sentences and tables."""
 
     applies: Callable[[Cell], bool]
@@ -115,9 +115,9 @@ class Figure(DataColumn, Generic[_T_co]):
     alias: str = ""  # second name of the figure in `expect`
     higher_is_better: bool = False  # False: lower is better when runs are compared
     watched: bool = False  # True: in the exports for benchmark services
-    compared: Compared | None = None  # None: runs and nights are not compared by the figure
+    compared: ComparedAs | None = None  # None: runs and nights are not compared by the figure
     is_text: bool = False
-    shown: Shown | None = None  # the figure's column in results tables; None: it has none, or one made by hand
+    shown: ShownAs | None = None  # the figure's column in results tables; None: it has none, or one made by hand
 
     def of(self, group: FlowGroup) -> _T_co | None:
         """Return the figure's value for a group of flows; None if unknown, or if flows alone do not determine it."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from rigctl.base.values import divide, least, mean, mean_of_all, most, total
-from rigctl.figures.figure import Compared, Figure, FlowGroup, combine_streams
+from rigctl.figures.figure import ComparedAs, Figure, FlowGroup, combine_streams
 from rigctl.model.latency import percentile_ns
 from rigctl.records import RoundTrips
 from rigctl.settings.setting import ONLY_FLOWS
@@ -77,7 +77,7 @@ def _trips(
     meaning: str,
     of: Callable[[FlowGroup], float | None],
     alias: str = "",
-    compared: Compared | None = None,
+    compared: ComparedAs | None = None,
 ) -> Figure[float]:
     name = f"app_rtt_{name}_us"
     return Figure(
@@ -115,7 +115,7 @@ THROUGHPUT: Final = Figure(
     kinds=_MESSAGES,
     higher_is_better=True,
     watched=True,
-    compared=Compared(
+    compared=ComparedAs(
         lambda cell: cell.in_messages and not cell.kind.round_trips, "throughput", "throughput", "MB/s", scale=1e-6
     ),
 )
@@ -148,7 +148,7 @@ ROUND_TRIP: Final = _trips(
     "mean",
     "mean round-trip time of a message",
     _mean_us,
-    compared=Compared(lambda cell: cell.kind.round_trips, "mean round trip", "round trip", "µs"),
+    compared=ComparedAs(lambda cell: cell.kind.round_trips, "mean round trip", "round trip", "µs"),
 )
 ROUND_TRIP_MIN: Final = _trips("min", "shortest round-trip time of a message", _extreme_us(0))
 ROUND_TRIP_P50: Final = _trips("p50", "median round-trip time of a message", _percentile_us(50), "rtt_p50")

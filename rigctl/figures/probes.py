@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from rigctl.figures.figure import TCP_AND_UDP, TESTS, Compared, Figure, FlowGroup, Shown
+from rigctl.figures.figure import TCP_AND_UDP, TESTS, ComparedAs, Figure, FlowGroup, ShownAs
 
 
 def _rise_us(group: FlowGroup) -> float | None:
@@ -18,8 +18,8 @@ def _probe_figure(
     digits: int,
     of: Callable[[FlowGroup], float | None],
     alias: str = "",
-    compared: Compared | None = None,
-    shown: Shown | None = None,
+    compared: ComparedAs | None = None,
+    shown: ShownAs | None = None,
 ) -> Figure[float]:
     return Figure(
         name=name,
@@ -42,7 +42,7 @@ IDLE: Final = _probe_figure(
     "median round-trip time of the probes before the streams",
     1,
     lambda group: group.idle.percentile_us(50),
-    shown=Shown("Idle round trip", "ms", per_unit=1e3, short="Idle\nms", minor=1),
+    shown=ShownAs("Idle round trip", "ms", per_unit=1e3, short="Idle\nms", minor=1),
 )
 IDLE_P99: Final = _probe_figure(
     "latency_idle_p99_us",
@@ -58,8 +58,8 @@ LOADED: Final = _probe_figure(
     1,
     lambda group: group.loaded.percentile_us(50),
     "rtt_p50",
-    Compared(lambda cell: cell.latency_ms is not None, "latency under load, p50", "latency under load", "µs"),
-    shown=Shown("Loaded round trip", "ms", per_unit=1e3, short="Loaded\nms", minor=-1),
+    ComparedAs(lambda cell: cell.latency_ms is not None, "latency under load, p50", "latency under load", "µs"),
+    shown=ShownAs("Loaded round trip", "ms", per_unit=1e3, short="Loaded\nms", minor=-1),
 )
 LOADED_P99: Final = _probe_figure(
     "latency_loaded_p99_us",
@@ -76,7 +76,7 @@ RPM: Final = _probe_figure(
     "round trips per minute under load: 60 s ÷ the mean round-trip time of the probes without the longest 5 %",
     0,
     lambda group: group.loaded.per_minute,
-    shown=Shown("Round trips per minute", minor=2),
+    shown=ShownAs("Round trips per minute", minor=2),
 )
 LOST_PROBES: Final = _probe_figure(
     "latency_lost_pct",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from rigctl.base.values import divide, least, mean, total
-from rigctl.figures.figure import ALL_LEVELS, TCP_AND_UDP, TCP_LEVELS, Compared, Figure, FlowGroup
+from rigctl.figures.figure import ALL_LEVELS, TCP_AND_UDP, TCP_LEVELS, ComparedAs, Figure, FlowGroup
 from rigctl.records import Side, TcpInfo
 from rigctl.settings import DSCP
 from rigctl.settings.setting import MEASURED, ONLY_FLOWS, Level
@@ -76,7 +76,7 @@ GOODPUT: Final = Figure(
     kinds=TCP_AND_UDP,
     higher_is_better=True,
     watched=True,
-    compared=Compared(lambda cell: not cell.in_messages, "goodput", "goodput", "Mbit/s"),
+    compared=ComparedAs(lambda cell: not cell.in_messages, "goodput", "goodput", "Mbit/s"),
 )
 GOODPUT_MEDIAN: Final[Figure[float]] = Figure(
     name="goodput_median_mbps",

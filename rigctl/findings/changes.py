@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.base.values import total
 from rigctl.figures import Figure
-from rigctl.figures.figure import Compared
+from rigctl.figures.figure import ComparedAs
 from rigctl.findings.text import UNKNOWN, plural, span
 from rigctl.model.statistics.comparing import LEAST_REPETITIONS, Change, Comparison, WhyNot
 from rigctl.records import Cell
@@ -83,7 +83,7 @@ def inconclusive_text(change: Change, bound: float) -> str | None:
     return f"Inconclusive: {reason}. Changes of {round_up(change.seeable)} % or more could have been detected."
 
 
-def words_of(figure: Figure[float]) -> Compared:
+def words_of(figure: Figure[float]) -> ComparedAs:
     """Return the words for a figure by which runs are compared."""
     assert figure.compared is not None
     return figure.compared

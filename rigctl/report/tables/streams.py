@@ -8,7 +8,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.base.values import divide, group_by, most
 from rigctl.figures import FIGURES, Figure
 from rigctl.figures.datagrams import LOSS as LOSS_PCT
-from rigctl.figures.figure import Shown
+from rigctl.figures.figure import ShownAs
 from rigctl.findings.repetitions import exclusion_texts
 from rigctl.findings.text import (
     MOST_LISTED,
@@ -296,7 +296,7 @@ def _legend(cells: Sequence[CellSummary], of_many: str) -> Iterator[str]:
         yield f"Goodput of each pair is a range from the slowest to the fastest pair. {of_many}"
 
 
-def _shown_column(figure: Figure[float], shown: Shown) -> ColumnOf[CellSummary]:
+def _shown_column(figure: Figure[float], shown: ShownAs) -> ColumnOf[CellSummary]:
     return per_pair(
         shown.title,
         shown.unit,

@@ -208,6 +208,7 @@ class Part:
     leads: bool = False  # True: even a short results table is folded below `lead`
     picture: Charts | None = None  # chart below the answer; a report shows the chart of the first part that has one
     sparklines: Mapping[int, Sparkline] = field(default_factory=dict)
+    verdicts: tuple["Verdict", ...] = ()  # on the expectations of the scenario
 
 
 @dataclass(frozen=True, slots=True)

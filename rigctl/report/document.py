@@ -1,13 +1,13 @@
 """Composes the report of a run from the parts that the modules of `sections` make."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.values import ValuesOfTests
 from rigctl.base.units import format_duration, local_text
-from rigctl.findings import Weight, by_weight
+from rigctl.findings import Finding, Weight, by_weight
 from rigctl.findings.goodput import NO_FIGURE
 from rigctl.findings.repetitions import retest_finding, shortfall, until_findings
 from rigctl.records import RunInfo, RunPlan, user_tags
@@ -40,14 +40,43 @@ def _of_section(section: str, part: Callable[[RunView], Part]) -> _PartOf:
     return lambda view: None if (own := view.of_section(section)) is None else part(own)
 
 
-SECTIONS: Final[tuple[_PartOf, ...]] = (
-    matrix.part,
-    mesh.part,
+def _with_findings(findings: Callable[[RunView], Iterable[Finding]]) -> _PartOf:
+    """Return a function that makes a report part of findings only."""
+    return lambda view: Part(findings=tuple(findings(view)))
+
+
+def _retested(view: RunView) -> Part | None:
+    """Return the report part on tests that were measured again, with the first results table of their retests."""
+    again = view.retested
+    made = (part_of(again) for part_of in RESULTS) if again is not None else ()
+    table = next((part.results for part in made if part is not None and part.results), None)
+    if again is None or table is None:
+        return None
+    bound = f" by more than {100 * view.plan.retest.variation:g} %" if view.plan.retest else ""
+    title = f"Measured again: tests whose repetitions varied{bound}"
+    findings = tuple(
+        retest_finding(cell, view.values_of(cell, view.planned), view.values_of(cell, again.every))
+        for cell in again.plan.cells
+    )
+    table = replace(_with_heads(view.info, table), legend=())
+    return Part(findings=findings, sections=(Section(title, (table,), full=True),))
+
+
+RESULTS: Final[tuple[_PartOf, ...]] = (
     classes.part,
     _of_section(streams.SECTION, streams.part),
     _of_section(datagrams.SECTION, datagrams.part),
     _of_section(messages.TIMES, messages.part),
     _of_section(messages.FILES, messages.file_part),
+)
+"""Functions that return a report part with a results table."""
+SECTIONS: Final[tuple[_PartOf, ...]] = (
+    _with_findings(method.experimental_findings),
+    _with_findings(shortfall),
+    expectations.part,
+    matrix.part,
+    mesh.part,
+    *RESULTS,
     latency.part,
     effective.part,
     soak.part,
@@ -56,6 +85,9 @@ SECTIONS: Final[tuple[_PartOf, ...]] = (
     counters.captures_part,
     counters.part,
     picture.part,
+    _retested,
+    _with_findings(until_findings),
+    _with_findings(lambda view: method.rig_findings(view.info)),
 )
 """Functions that return a report part, or None if the run has nothing for it; in the order of their sections."""
 
@@ -63,13 +95,10 @@ SECTIONS: Final[tuple[_PartOf, ...]] = (
 def document(view: RunView) -> Document:
     """Return the report of a run. Raise `InputError` if its records contradict each other."""
     info = view.info
-    parts = _parts(view)
-    if (again := view.retested) and (table := next((part.results for part in _parts(again) if part.results), None)):
-        parts.append(_retest_part(view, again, _with_heads(info, table)))
-    verdicts = expectations.verdicts(view)
+    parts = [part for part_of in SECTIONS if (part := part_of(view)) is not None]
+    verdicts = tuple(verdict for part in parts for verdict in part.verdicts)
     results, rest = _results(view, parts, verdicts)
-    findings = [*shortfall(view), *(finding for part in parts for finding in part.findings)]
-    findings += expectations.expectation_findings(view.plan, verdicts)
+    findings = [finding for part in parts for finding in part.findings]
     if not _has_several_kinds(view):  # keep only the first answer
         answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
         findings = [finding for finding in findings if finding not in answers[1:]]
@@ -82,11 +111,9 @@ def document(view: RunView) -> Document:
         run=info.run,
         about=(rig_words(info.plan), *when(info)),
         notes=info.plan.notes,
-        findings=by_weight(
-            [*method.experimental_findings(view), *findings, *until_findings(view), *method.rig_findings(info)]
-        ),
+        findings=by_weight(findings),
         results=tuple(results),
-        sections=(*expectations.sections(info, verdicts), *rest, *_closing(view, parts)),
+        sections=(*rest, *_closing(view, parts)),
         settings=method.settings(view, pairs),
         pairs=tuple(pairs),
         export=method.export_command(info.run),
@@ -99,25 +126,10 @@ def document(view: RunView) -> Document:
     )
 
 
-def _retest_part(view: RunView, again: RunView, table: Table) -> Part:
-    """Return the report part on tests that were measured again. `again` has only the repetitions of the retest."""
-    bound = f" by more than {100 * view.plan.retest.variation:g} %" if view.plan.retest else ""
-    title = f"Measured again: tests whose repetitions varied{bound}"
-    findings = tuple(
-        retest_finding(cell, view.values_of(cell, view.planned), view.values_of(cell, again.every))
-        for cell in again.plan.cells
-    )
-    return Part(findings=findings, sections=(Section(title, (replace(table, legend=()),), full=True),))
-
-
 def _has_several_kinds(view: RunView) -> bool:
     """Tell whether the run has tests of several kinds, as imported runs may have; False with traffic classes."""
     cells = view.plan.cells
     return len({cell.test for cell in cells}) > 1 and all(cell.traffic_class is None for cell in cells)
-
-
-def _parts(view: RunView) -> list[Part]:
-    return [part for part_of in SECTIONS if (part := part_of(view)) is not None]
 
 
 def _results(

@@ -12,12 +12,21 @@ from rigctl.figures import BY_NAME
 from rigctl.findings import NOT_MET, Finding, FindingValue, Severity, Weight, tests
 from rigctl.findings.text import UNKNOWN, numbers_text, plural, upper_first
 from rigctl.records import Expectation, RunInfo, RunPlan, Status, Unmet
-from rigctl.report.blocks import Column, Entry, Paragraph, Row, Section, Table, Verdict
+from rigctl.report.blocks import Column, Entry, Paragraph, Part, Row, Section, Table, Verdict
 
 _MOST_SHOWN: Final = 100
 _NOT_MEASURED: Final = "not measured"
 _WORDS: Final = {"us": "µs", "B": "bytes", "B/s": "byte/s"}
 _TIMES: Final = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
+
+
+def part(view: RunView) -> Part | None:
+    """Return the report part on expectations, or None if no measured test has one."""
+    given = verdicts(view)
+    if not given:
+        return None
+    findings = tuple(expectation_findings(view.plan, given))
+    return Part(findings=findings, sections=tuple(sections(view.info, given)), verdicts=given)
 
 
 def verdicts(view: RunView) -> tuple[Verdict, ...]:

@@ -1,5 +1,8 @@
 """What a run was condensed to is kept when it is first read after its end, in both databases, and never trusted."""
 
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -7,7 +10,7 @@ import builders as make
 import pytest
 from cases import from_file
 from many_nights import FIRST_S, change
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import RigError
@@ -129,3 +132,50 @@ def test_the_results_of_a_run_go_with_it(store: Store) -> None:
     assert set(kept(store)) == {"figures", "details", "counters"}
     store.remove(info.run)
     assert kept(store) == {}
+
+
+def _killed_at(path: Path, statement: int) -> bool:
+    """Read the results in a process that is killed before its n-th statement; tell whether it was."""
+    pid = os.fork()
+    if pid == 0:
+        with open_store(str(path), create=False) as store:
+            left = [statement]
+
+            def count(*_: object) -> None:
+                left[0] -= 1
+                if left[0] == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            event.listen(store.engine, "before_cursor_execute", count)
+            event.listen(store.engine, "commit", count)
+            read_results(store, store.run())
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    return os.WIFSIGNALED(status)
+
+
+def test_a_reader_that_is_killed_at_any_statement_leaves_all_results_or_none(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.db"
+    with open_store(str(whole)) as store:
+        info = measured(store)
+        computed = [[dict(row) for row in condensed_in_memory(info, store.repetitions(info.run)).cells]]
+    kills = 0
+    while True:
+        copy = tmp_path / f"{kills}.db"
+        copy.write_bytes(whole.read_bytes())
+        if not _killed_at(copy, kills + 1):
+            break
+        kills += 1
+        with open_store(str(copy), create=False) as store:
+            assert set(kept(store)) in (set(), {"figures", "details", "counters"})
+            assert rows_of(store, info)[:1] == computed
+            assert set(kept(store)) == {"figures", "details", "counters"}
+    assert kills > 8
+
+
+def test_readers_at_the_same_time_have_the_same_results(store: Store) -> None:
+    info = measured(store)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: rows_of(store, info), range(8)))
+    assert all(own == found[0] for own in found)
+    assert set(kept(store)) == {"figures", "details", "counters"}

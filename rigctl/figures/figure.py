@@ -1,7 +1,8 @@
 """A figure is a result of a test, such as goodput. One record of `Figure` has all that rigctl knows of a figure.
 
-Exports, tables, `--json`, `expect`, comparisons and nights iterate over these records. `rigctl.settings` has the
-records of what is requested.
+Exports, `--json`, `expect`, comparisons and nights iterate over these records, and tables over those with `shown`.
+Columns that need more than a number of each pair are made in `rigctl.report.tables`. `rigctl.settings` has the records
+of what is requested.
 """
 
 from collections.abc import Callable, Iterable, Sequence

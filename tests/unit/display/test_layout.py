@@ -191,7 +191,7 @@ def test_a_process_that_proc_hides_has_not_died(folder: Path, monkeypatch: pytes
     assert [each.fate for each in live_run.read_live_runs()] == ["running"]
 
 
-def test_what_is_no_state_is_passed_over(folder: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_no_state_of_a_run_is_skipped(folder: Path, tmp_path: Path) -> None:
     (folder / "1.json").write_text("{")
     (folder / "2.json").write_text('{"version": 2}')
     (folder / "3.json").symlink_to("/etc/passwd")

@@ -12,7 +12,7 @@ from rigctl.findings import Finding, FindingValue, Severity, Weight, tests
 from rigctl.findings.text import MOST_LISTED, UNKNOWN, join_list, lost_text, numbers_text, rate_text, span
 from rigctl.findings.window import LARGER_WINDOW, raise_sysctl, window_findings, window_limit_text
 from rigctl.limits import limit as limits
-from rigctl.limits.evidence import losses_allow_mbps
+from rigctl.limits.ceilings import losses_allow_mbps
 from rigctl.limits.limit import LIMITS, Limit
 from rigctl.limits.rules import Evidence
 from rigctl.results.summary import CellSummary

@@ -39,6 +39,11 @@ def loss_bps(mss: int, rtt_s: float, lost_share: float) -> float:
     return mss * 8 / rtt_s * math.sqrt(1.5 / lost_share)
 
 
+def losses_allow_mbps(mss: int | None, rtt_ms: float | None, lost_share: float | None) -> float | None:
+    """Return the goodput that a flow can achieve with losses, by the rule of Mathis et al.; None without losses."""
+    return loss_bps(mss, rtt_ms / 1e3, lost_share) / 1e6 if mss and rtt_ms and lost_share else None
+
+
 def ceiling_bps(rate_bps: float, mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> float:
     """Return the highest goodput on a link of `rate_bps` for segments of `mss` payload bytes, in bit/s.
 

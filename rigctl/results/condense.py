@@ -19,7 +19,6 @@ from rigctl.figures.ceilings import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.effective import WINDOW_EFFECTIVE
 from rigctl.figures.messages import over_flows
 from rigctl.figures.streams import GOODPUT, GOODPUT_MEDIAN
-from rigctl.limits.evidence import evidence, other_traffic_found
 from rigctl.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors_of_node
 from rigctl.limits.links import (
     DataPath,
@@ -39,6 +38,7 @@ from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, RunInfo, Stream, by_stream
 from rigctl.results.condensed import CondensedRun, Details, FiguresOfRepetition, FigureValues, StreamNotes
 from rigctl.results.counters import Balance, Balances, key_of_first_class, port_octets, trunk_total
+from rigctl.results.evidence import evidence, other_traffic_found
 from rigctl.results.gaps import gaps_of_repetition
 from rigctl.settings import MAX_RATE, RATE
 

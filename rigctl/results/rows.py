@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 
 from rigctl.figures import NAMES, Level
 from rigctl.figures.ceilings import EFFICIENCY, LIMIT, LIMIT_DETAIL
-from rigctl.limits.evidence import limit_of_test
 from rigctl.limits.rules import Diagnosis, Evidence
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, RunInfo, Stream
 from rigctl.results.condense import Derivation, requested_mbps
 from rigctl.results.condensed import CondensedRun, StreamNotes
+from rigctl.results.evidence import limit_of_test
 from rigctl.settings import SETTINGS
 
 ExportRow: TypeAlias = Mapping[str, Any]

@@ -12,12 +12,12 @@ from rigctl.figures.ceilings import CEILING, EFFICIENCY
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
 from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS, RTT_MIN
 from rigctl.limits.ceilings import above_ceiling
-from rigctl.limits.evidence import limit_of_test, pool_evidence
 from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
 from rigctl.limits.limit import BY_WINDOW
 from rigctl.limits.rules import Diagnosis, Evidence
 from rigctl.records import Cell, RepetitionHead, RunInfo, RunStatus, Status, Stream
 from rigctl.results.condensed import StreamNotes
+from rigctl.results.evidence import limit_of_test, pool_evidence
 from rigctl.results.rows import ExportRow, RepetitionResults
 from rigctl.results.run_results import RunResults
 from rigctl.settings.sockets import TIMESTAMPS_OPTION

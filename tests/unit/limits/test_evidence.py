@@ -13,7 +13,6 @@ from known import known
 
 from rigctl.findings import Severity, Weight
 from rigctl.findings.limits import bottleneck_text
-from rigctl.limits.evidence import evidence, limit_of_test, of_flows
 from rigctl.limits.hosts import Processors, ProcessorUse, WindowCause, window_cause
 from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.model.window import CommonWindow
@@ -30,6 +29,7 @@ from rigctl.records import (
     RunInfo,
     Series,
 )
+from rigctl.results.evidence import evidence, limit_of_test, of_flows
 from rigctl.results.frames import load_frames
 from rigctl.results.run_results import condensed_in_memory
 from rigctl.results.summary import CellSummary

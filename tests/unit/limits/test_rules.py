@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from cases import from_file, rows_of
 
-from rigctl.limits.evidence import combine, pool_evidence
 from rigctl.limits.kinds import KINDS_OF, SAMPLED, EvidenceKind
 from rigctl.limits.rules import RULES, Diagnosis, Evidence, diagnose
+from rigctl.results.evidence import combine, pool_evidence
 
 SENDS: dict[str, Any] = {
     **{"goodput_mbps": 300.0, "efficiency": 0.3, "held_share": 0.0, "sending_share": 1.0, "halves": True},

@@ -7,12 +7,12 @@ import builders
 import pytest
 from documents import cells_of, codes, finding, texts
 
-from rigctl.limits.evidence import of_flows
 from rigctl.limits.hosts import WindowCause, window_cause
 from rigctl.limits.rules import Diagnosis, Evidence
 from rigctl.model.contract import departures
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Condition, HostSetting, Pair, Repetition, RunInfo, host_system
+from rigctl.results.evidence import of_flows
 from rigctl.settings import WINDOW
 
 KERNELS = {

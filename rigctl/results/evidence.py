@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rigctl.base.values import divide, least, mean_of_all, total
-from rigctl.limits.ceilings import LINE_RATE, loss_bps, reaches, window_allows_bps
+from rigctl.limits.ceilings import LINE_RATE, losses_allow_mbps, reaches, window_allows_bps
 from rigctl.limits.hosts import ProcessorUse
 from rigctl.limits.kinds import EvidenceKind, Kinds, kinds_of_flows
 from rigctl.limits.links import DataPath, Links, LinkShares
@@ -165,11 +165,6 @@ def _lost_share(flows: Sequence[Flow], senders: Sequence[Side]) -> float | None:
     again = total(flow.retransmits for flow in flows)
     segments = total(divide(flow.bytes, side.tcp.mss) for flow, side in zip(flows, senders, strict=True))
     return 0.0 if again == 0 else divide(again, segments)
-
-
-def losses_allow_mbps(mss: int | None, rtt_ms: float | None, lost_share: float | None) -> float | None:
-    """Return the goodput that a flow can achieve with losses, by the rule of Mathis et al.; None without losses."""
-    return loss_bps(mss, rtt_ms / 1e3, lost_share) / 1e6 if mss and rtt_ms and lost_share else None
 
 
 def _losses(flows: Sequence[Flow], senders: Sequence[Side], seen: Found, window: CommonWindow | None) -> Found:

@@ -475,10 +475,13 @@ def test_the_end_and_the_sysctl_that_bound_a_window(sysctls: Any, known: dict[st
     plan = builders.plan([cell], conditions=(SMALL,))
     own = dict.fromkeys(plan.links, SYSCTLS) if sysctls == "both" else sysctls
     info = builders.run(plan, facts={node: {"sysctls": own.get(node, {})} for node in plan.links})
+    sndbuf, rcvbuf = known.get("sndbuf", 400_000), known.get("rcvbuf", 400_000)
     seen = Evidence(
         window_bytes=known.get("advertised", 65_535),
-        sndbuf_bytes=known.get("sndbuf", 400_000),
-        rcvbuf_bytes=known.get("rcvbuf", 400_000),
+        sndbuf_bytes=sndbuf,
+        rcvbuf_bytes=rcvbuf,
+        send_window_bytes=sndbuf and sndbuf // 2,  # Linux reports twice the size that has room for data
+        receive_window_bytes=rcvbuf and rcvbuf // 2,
         held_share=0.8,
         sndbuf_share=0.8 * known.get("sndbuf_share", 0.0),
     )

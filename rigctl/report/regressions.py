@@ -28,7 +28,7 @@ MOST_ROWS_SHOWN: Final = 5
 _RUNS: Final = 14
 """Number of runs in a sparkline."""
 _WEEKDAYS: Final = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
-_WHOLE_PCT: Final = 3.0  # shares of a weekly pattern are rounded to whole per cent from here on
+_WHOLE_PCT: Final = 2.95  # shares of a weekly pattern are rounded to whole per cent from here on
 _FEWEST_TOGETHER: Final = 3
 """Fewer changes than this are reported one by one."""
 

@@ -68,9 +68,11 @@ def find_weekly(points: Sequence[NightPoint], days: Sequence[int], bound: float)
         return None
     begin = min(explained)
     off = [day for day, value in away.items() if day >= begin and abs(value) >= least]
-    if len(explained) < _EXPLAINED * len(off):
-        return None
     sizes = {weekday: median(away[day] for day in own) for weekday, own in hits.items()}
+    if sum(_is_alike(away[day], sizes[weekday]) for weekday, own in hits.items() for day in own) < _EXPLAINED * len(
+        off
+    ):
+        return None
     nights = {night: exp(sizes[_weekday(day)]) for night, day in enumerate(days) if day in explained}
     return Weekly({weekday: exp(size) for weekday, size in sizes.items()}, nights)
 
@@ -91,6 +93,10 @@ def _distances(values: Mapping[int, float]) -> dict[int, float]:
     return found
 
 
+def _is_alike(value: float, size: float) -> bool:
+    return 1 / _ALIKE <= value / size <= _ALIKE
+
+
 def _last_hits(away: Mapping[int, float], weekday: int, least: float) -> list[int]:
     """Return the days of the last weeks on which a weekday is off, all to one side; empty for fewer than four."""
     days = sorted((day for day in away if _weekday(day) == weekday), reverse=True)
@@ -106,8 +112,8 @@ def _last_hits(away: Mapping[int, float], weekday: int, least: float) -> list[in
                 misses += 1
         if len(hits) < max(LEAST_WEEKS, _HITS_FOR_A_MISS * misses):
             continue
-        size = median(abs(away[day]) for day in hits)
-        alike = [day for day in hits if size / _ALIKE <= abs(away[day]) <= size * _ALIKE]
-        if len(alike) >= max(LEAST_WEEKS, _HITS_FOR_A_MISS / (_HITS_FOR_A_MISS + 1) * len(hits)):
-            return alike
+        size = median(away[day] for day in hits)
+        alike = sum(_is_alike(away[day], size) for day in hits)
+        if alike >= max(LEAST_WEEKS, _HITS_FOR_A_MISS / (_HITS_FOR_A_MISS + 1) * len(hits)):
+            return hits
     return []

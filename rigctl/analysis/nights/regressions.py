@@ -122,7 +122,7 @@ def group_by_cause(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
         seen = {(id(leader), own.series.subject) for leader in leaders for own in explained.get(id(leader), ())}
         for shift in [own for own in pairs_alone if id(own) not in explained_by]:
             mine = [own for own in leaders if (id(own), shift.series.subject) not in seen]
-            leader = next((own for own in mine if _explain_by_node(shift, own, most_apart)), None)
+            leader = _explain_by_node(shift, mine, most_apart)
             if leader is not None:
                 explain(shift, leader)
     by_node = dict(explained_by)
@@ -209,7 +209,18 @@ def _adds_to(pair: Shift, total: Shift) -> bool:
     return pair.series.subject.stream is not None and pair.series.tests == total.series.tests and _at_once(pair, total)
 
 
-def _explain_by_node(shift: Shift, leader: Shift, most_apart: int) -> bool:
+def _explain_by_node(shift: Shift, leaders: Iterable[Shift], most_apart: int) -> Shift | None:
+    """Return the change of a node that explains that of a pair; None if none does, or the pair changed far more.
+
+    If both nodes of the pair changed, the pair has both changes.
+    """
+    own = [leader for leader in leaders if _has_end(shift, leader, most_apart)]
+    together = sum(abs(log(leader.ratio)) for leader in own)
+    return own[0] if own and abs(log(shift.ratio)) <= ALIKE * together + 2 * shift.change.noise else None
+
+
+def _has_end(shift: Shift, leader: Shift, most_apart: int) -> bool:
+    """Tell whether a pair's change is of the same time, direction and tests as that of a node at one of its ends."""
     subject, stream = leader.series.subject, shift.series.stream
     if stream is None or subject.metric != shift.series.subject.metric or shift.better != leader.better:
         return False
@@ -217,8 +228,7 @@ def _explain_by_node(shift: Shift, leader: Shift, most_apart: int) -> bool:
     if not together or abs(shift.change.at - leader.change.at) > most_apart:
         return False
     end = stream.sender if subject.role == "sending" else stream.receiver
-    alike = abs(log(shift.ratio)) <= ALIKE * abs(log(leader.ratio)) + 2 * shift.change.noise
-    return subject.node == end and alike and set(shift.series.tests) <= set(leader.series.tests)
+    return subject.node == end and set(shift.series.tests) <= set(leader.series.tests)
 
 
 @dataclass(frozen=True, slots=True)

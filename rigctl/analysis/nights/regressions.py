@@ -19,6 +19,7 @@ from rigctl.base.errors import InputError
 from rigctl.base.values import group_by
 from rigctl.model.statistics.changes import (
     CERTAINLY_BELOW,
+    DRIFT,
     LEAST_NIGHTS,
     Regression,
     Rules,
@@ -94,12 +95,28 @@ def shifts_of(series: NightSeries, changes: Sequence[Step], nights: Nights, boun
     """Yield the changes of a series with their setup changes. Levels that differ by less than `bound` are equal."""
     runs = nights.runs
     for number, change in enumerate(changes):
-        # The setup is compared with the last measured night: in nights without a value the rig was being changed.
-        last = next((night for night in reversed(range(change.at)) if series.points[night].value is not None), None)
-        facts = () if change.gradual or last is None else tuple(find_setup_changes(runs[last], runs[change.at]))
+        facts = () if change.gradual else _facts_before(series, change.at, runs)
         same = [own for own in changes[:number] if abs(change.after / own.before - 1) < bound]
         returns = runs[same[-1].at] if same else None
         yield Shift(series, series.of_figure(change), runs[change.at], facts, returns=returns)
+
+
+def _facts_before(series: NightSeries, night: int, runs: Sequence[RunInfo]) -> tuple[SetupChange, ...]:
+    """Return how the setup differs from that of the last measured night: in nights without a value it was changed."""
+    last = next((at for at in reversed(range(night)) if series.points[at].value is not None), None)
+    return () if last is None else tuple(find_setup_changes(runs[last], runs[night]))
+
+
+def _with_own_drifts(events: Sequence[Shift], runs: Sequence[RunInfo]) -> Iterator[Shift]:
+    """Yield changes by cause. A step is part of a drift only beside another of the same cause, not that of its node."""
+    every = group_by(events, lambda own: own.series.subject)
+    for event in events:
+        beside = [own for own in every[event.series.subject] if own is not event and own.better == event.better]
+        if event.change.gradual and all(abs(own.change.at - event.change.at) > DRIFT for own in beside):
+            facts = _facts_before(event.series, event.change.at, runs)
+            yield replace(event, change=replace(event.change, gradual=False), facts=facts)
+        else:
+            yield event
 
 
 def group_by_cause(shifts: Iterable[Shift]) -> tuple[Shift, ...]:
@@ -330,6 +347,7 @@ def judge_nights(seen: Nights, accepted: Iterable[Acceptance], rules: Rules | No
         for series, verdict in pairs
         for shift in shifts_of(series, verdict.changes, seen, rules.bound)
     )
+    events = tuple(_with_own_drifts(events, seen.runs))
     last, latest = len(seen.runs) - 1, max(at, default=-1)
     # A pair may show the change of its node some nights later. This is not new: `event.found` is the earliest night.
     since_accepted = [event for event in events if event.found > latest]

@@ -32,7 +32,7 @@ _USUAL_SERIES: Final = 10  # if more series than this are judged together, a cha
 CERTAINLY_BELOW: Final = 0.75  # a change below this share of the bound is not reported, however small the noise is
 _SAME: Final = 7  # the date of a change may move by this number of nights when later nights are added
 _LATE: Final = 14  # a level that has ended is not reported as new after this number of nights
-_DRIFT: Final = 20  # steps in one direction are a drift if at most this number of nights lies between them
+DRIFT: Final = 20  # steps in one direction are a drift if at most this number of nights lies between them
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +237,11 @@ def _has(cuts: Sequence[Cut], wanted: Cut, tonight: Sequence[Cut]) -> bool:
 
 
 def _with_drifts(found: Sequence[Step]) -> tuple[Step, ...]:
-    """Return the steps with `gradual` set for drifts: steps in one direction, at most `_DRIFT` nights apart."""
+    """Return the steps with `gradual` set for drifts: steps in one direction, at most `DRIFT` nights apart."""
     steps = {
         at
         for at, (one, two) in enumerate(pairwise(found))
-        if (one.ratio > 1) == (two.ratio > 1) and two.at - one.at <= _DRIFT
+        if (one.ratio > 1) == (two.ratio > 1) and two.at - one.at <= DRIFT
     }
     return tuple(
         replace(change, gradual=True) if at in steps or at - 1 in steps else change for at, change in enumerate(found)

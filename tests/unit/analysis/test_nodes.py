@@ -92,3 +92,18 @@ def test_what_stands_of_a_pair_is_its_own_part_since_its_own_night() -> None:
     pair = next(own for own in found.standing if place(own) == ("a", "c"))
     assert pair.ratio == pytest.approx(0.94, abs=0.005)
     assert pair.change.after == pytest.approx(940 * 0.92 * 0.94, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("faults", "gradual"),
+    [
+        ([Fault(A_SENDS, 0.92, 20), Fault(("a", "c"), 0.88, 32)], False),
+        ([Fault(("c", "receiving"), 0.95, 15), Fault(("a", "c"), 0.9, 32)], False),
+        ([Fault(("a", "c"), 0.92, 20), Fault(("a", "c"), 0.88, 32)], True),
+        ([Fault(("b", "c"), 0.92, 20), Fault(("a", "c"), 0.88, 32)], False),
+    ],
+)
+def test_a_step_after_that_of_its_node_is_no_drift(faults: list[Fault], gradual: bool) -> None:
+    found = judge(history(*faults).seen(), 33)
+    [shift] = found.news
+    assert (place(shift), shift.change.gradual) == (("a", "c"), gradual)

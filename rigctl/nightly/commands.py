@@ -100,7 +100,8 @@ class Commands:
             words += ["--confirm", "--scenario", self.settings.scenario, "--wait", f"{self.settings.wait:g}s"]
             limit_s += deadline_s(self.settings) + self.settings.wait
         found = json.loads(self._output(words, limit_s))
-        return News(found["answer"], found["markdown"]) if found["news"] else None
+        is_news = found["news"] or any(own["new"] for own in found["weekly"])
+        return News(found["answer"], found["markdown"]) if is_news else None
 
     def publish(self) -> None:
         """Update the site, if the settings name a folder for it. Raise `RigError` if that fails."""

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.history import NightSeries
-from rigctl.analysis.nights.regressions import Regressions, Shift
+from rigctl.analysis.nights.regressions import Regressions, Shift, WeeklySeries
 from rigctl.analysis.nights.setup_changes import SetupChange
 from rigctl.base.texts import sparkline
 from rigctl.base.units import local_text
-from rigctl.base.values import least, most
+from rigctl.base.values import group_by, least, most
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.findings.changes import ONE_NIGHT, share_text, sum_words, words_of
-from rigctl.findings.text import UNKNOWN, lower_first, numbers_text, plural, settings_text, some, span
+from rigctl.findings.text import UNKNOWN, join_list, lower_first, numbers_text, plural, settings_text, some, span
 from rigctl.model.statistics.comparing import WhyNot
 from rigctl.records import RunInfo
 from rigctl.report.blocks import Column, Document, Entry, Paragraph, Row, Section, Table
@@ -27,6 +27,8 @@ MOST_ROWS_SHOWN: Final = 5
 """Most table rows in a terminal."""
 _RUNS: Final = 14
 """Number of runs in a sparkline."""
+_WEEKDAYS: Final = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
+_WHOLE_PCT: Final = 2.95  # shares of a weekly pattern are rounded to whole per cent from here on
 _FEWEST_TOGETHER: Final = 3
 """Fewer changes than this are reported one by one."""
 
@@ -63,10 +65,11 @@ def as_junit(found: Regressions) -> str:
     """Return JUnit XML with a case for each test, pair, and node as sender or receiver. A regression fails its case."""
     plan = found.run.plan
     group = f"regressions.{plan.scenario_name}.{plan.rig_name}"
-    worse = {id(shift.series): shift for shift in (*found.standing, *found.news) if not shift.better}
-    better = {id(shift.series): shift for shift in found.news if shift.better}
+    worse = {shift.series.subject: shift for shift in (*found.standing, *found.news) if not shift.better}
+    better = {shift.series.subject: shift for shift in found.news if shift.better}
     cases = [
-        _case(series, group, worse.get(id(series)), better.get(id(series)), found) for series in found.nights.series
+        _case(series, group, worse.get(series.subject), better.get(series.subject), found)
+        for series in found.nights.series
     ]
     return junit([Suite(f"rigctl regress {plan.scenario_name} on {plan.rig_name}", cases, found.run.started_at)])
 
@@ -82,7 +85,9 @@ def _case(series: NightSeries, group: str, worse: Shift | None, better: Shift | 
 
 def _findings(regressions: Regressions) -> Iterator[Finding]:
     """Yield the answer, how to accept or confirm changes, the last accepted levels, and a warning on damaged runs."""
-    level = Severity.WARNING if regressions.worse else Severity.NOTE if regressions.news else Severity.OK
+    level = Severity.OK
+    if regressions.news or any(own.new for own in regressions.weekly):
+        level = Severity.WARNING if regressions.failed else Severity.NOTE
     yield Finding("regression", _answer(regressions), Weight.ANSWER, level)
     if regressions.news or regressions.standing:
         remedy = f"To accept the new levels as normal: `rigctl accept {regressions.run.run} --because TEXT`"
@@ -99,12 +104,38 @@ def _findings(regressions: Regressions) -> Iterator[Finding]:
 
 
 def _answer(regressions: Regressions) -> str:
-    news, standing = regressions.news, regressions.standing
-    if together := _together(regressions, news):
-        return f"{together}."
-    if news:
-        rest = f" {plural(len(news) - 1, 'more change')} below." if len(news) > 1 else ""
-        return f"{shift_text(news[0], regressions.baseline)}.{rest}"
+    """Return the answer. What made the exit code leads it: a change for the worse, new or not accepted."""
+    text = _changes_text(regressions) if regressions.news else _quiet_text(regressions)
+    return " ".join([text, *(f"{sentence}." for sentence in weekly_texts(regressions))])
+
+
+def _changes_text(regressions: Regressions) -> str:
+    """Return the sentences on a run with new changes."""
+    news = regressions.news
+    text = _first_text(regressions, news)
+    if regressions.failed and news[0].better:  # all news is good
+        standing = _first_text(regressions, regressions.standing, within=True)
+        return f"Not accepted: {standing} New: {_first_text(regressions, news, within=True)}"
+    return text
+
+
+def _first_text(regressions: Regressions, shifts: Sequence[Shift], *, within: bool = False) -> str:
+    """Return the sentence on the first of several changes, or on all if they are alike, and how many are left.
+
+    `within`: the sentence follows a colon.
+    """
+    alike = [own for own in shifts if own.better == shifts[0].better]
+    if together := _together(regressions, alike):
+        told, text = len(alike), lower_first(together) if within else together
+    else:
+        told, text = 1, shift_text(shifts[0], regressions.baseline)
+    left = len(shifts) - told
+    return f"{text}. {plural(left, 'more change')} below." if left else f"{text}."
+
+
+def _quiet_text(regressions: Regressions) -> str:
+    """Return the sentences on a run without a new change."""
+    standing = regressions.standing
     if not regressions.judged:
         runs = plural(len(regressions.nights.runs), "run")
         return f"Nothing can be said yet after {runs}: the noise of a test is known only after six."
@@ -117,11 +148,33 @@ def _answer(regressions: Regressions) -> str:
         if together := _together(regressions, standing):
             text += f": {lower_first(together)}"
         else:
-            text += f"{', the largest' if standing[1:] else ''}: {shift_text(standing[0], regressions.baseline)}"
+            largest = standing[0].weight == max(own.weight for own in standing)
+            which = "" if len(standing) == 1 else ", the largest" if largest else ", the worst"
+            text += f"{which}: {shift_text(standing[0], regressions.baseline)}"
     share = regressions.visible
     if share is None or share <= 1.05 * regressions.rules.bound:
         return f"{text}."
     return f"{text}. A change of less than {100 * share:.2g} % would not show in the noise yet."
+
+
+def weekly_texts(regressions: Regressions) -> list[str]:
+    """Return a phrase for each weekly pattern: `Saturdays and Sundays 5 % lower: goodput of a → b, test 1`."""
+    groups = group_by(
+        regressions.weekly,
+        lambda own: (tuple(own.pattern.ratios), own.pattern.ratio > 1, own.series.subject.metric),
+    )
+    texts = []
+    for (weekdays, higher, metric), patterns in groups.items():
+        shares = [f"{size:.0f}" if size >= _WHOLE_PCT else f"{size:.1f}" for size in sorted(map(_size_pct, patterns))]
+        days = join_list([_WEEKDAYS[weekday] for weekday in weekdays])
+        where = some([series_name(own.series) for own in patterns])
+        how = "higher" if higher else "lower"
+        texts.append(f"{days} {span((shares[0], shares[-1]))} % {how}: {words_of(metric).short} of {where}")
+    return texts
+
+
+def _size_pct(own: WeeklySeries) -> float:
+    return abs(100 * (own.pattern.ratio - 1))
 
 
 def _together(regressions: Regressions, shifts: Sequence[Shift]) -> str:
@@ -155,8 +208,17 @@ def _common(shifts: Sequence[Shift]) -> list[SetupChange]:
 
 def _names_told(regressions: Regressions) -> Sequence[SetupChange]:
     """Return the setup changes that the answer names, so that the table need not repeat them."""
-    shifts = regressions.news or regressions.standing
-    return _common(shifts) if _together(regressions, shifts) else [fact for own in shifts[:1] for fact in own.facts]
+    told: list[SetupChange] = []
+    for shifts in _told_by_answer(regressions):
+        alike = [own for own in shifts if own.better == shifts[0].better]
+        told += _common(alike) if _together(regressions, alike) else shifts[0].facts
+    return told
+
+
+def _told_by_answer(regressions: Regressions) -> list[Sequence[Shift]]:
+    news, standing = regressions.news, regressions.standing
+    good_news = news and news[0].better and regressions.failed
+    return [shifts for shifts in ((standing, news) if good_news else (news or standing,)) if shifts]
 
 
 def shift_text(shift: Shift, baseline: RunInfo | None = None) -> str:
@@ -204,13 +266,14 @@ _Line: TypeAlias = tuple[Shift, str]
 
 
 def _lines(regressions: Regressions) -> list[_Line]:
-    """Return the rows: new changes, earlier and suspected ones, then changes that were accepted or are over."""
+    """Return the rows: new and standing changes, the worse first; suspected ones; those that were accepted or ended."""
     news, standing = regressions.news, regressions.standing
     first = len(regressions.nights.runs) - _RUNS
     earlier = [own for own in regressions.history if own.change.at >= first and own not in (*news, *standing)]
+    lasting = [*((shift, "new") for shift in news), *((shift, "") for shift in standing)]
     return [
-        *((shift, "new") for shift in news),
-        *((shift, "") for shift in (*standing, *regressions.suspected)),
+        *sorted(lasting, key=lambda line: line[0].better),
+        *((shift, "") for shift in regressions.suspected),
         *((shift, "accepted" if _is_accepted(shift, regressions) else "over") for shift in reversed(earlier)),
     ]
 

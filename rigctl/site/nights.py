@@ -114,7 +114,7 @@ class Slot:
 def slots(runs: Iterable[SiteRun], nights: Iterable[Night], found: Mapping[str, Sequence[Shift]]) -> tuple[Slot, ...]:
     """Return the nights of a scenario on a rig, earliest first: its `runs`, and those of `nights` without such a run.
 
-    `nights` are those that `rigctl nightly` stored. `found` maps a run's id to changes that began in it, largest first.
+    `nights` are those that `rigctl nightly` stored. `found` maps a run's id to changes that began in it, worst first.
     """
     due = {night.run: night for night in nights if night.run is not None}
     every = [_of_run(run, due.get(run.run), found.get(run.run, ())) for run in runs if run.is_night]
@@ -279,7 +279,7 @@ def judge_scenario(
     """
     regressions = judge_nights(seen, accepted) if seen is not None and seen.runs else None
     names = [] if seen is None else [info.run for info in seen.runs]
-    shifts = sorted(regressions.history if regressions else (), key=lambda shift: -shift.weight)
+    shifts = sorted(regressions.history if regressions else (), key=lambda shift: (shift.better, -shift.weight))
     found = group_by(shifts, lambda shift: names[shift.found])
     every = slots([run for run in runs if run.info.started_at <= now], nights, found)
     ended = {run.run: run.info.ended_at or run.info.started_at for run in runs}

@@ -69,9 +69,10 @@ def trends(judged: ScenarioNights) -> tuple[Trend, ...]:
 
 
 def main_trend(judged: ScenarioNights) -> Trend | None:
-    """Return the trend with the largest current change, else that of the first test; None without trends."""
+    """Return the trend with the worst current change, else that of the first test; None without trends."""
     drawn, found = trends(judged), judged.regressions
-    now = [shift.series.subject for shift in (*found.news, *found.standing)] if found else []
+    shifts = sorted((*found.news, *found.standing), key=lambda shift: shift.better) if found else []
+    now = [shift.series.subject for shift in shifts]
     return next((trend for subject in now for trend in drawn if trend.subject == subject), next(iter(drawn), None))
 
 

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+import asyncssh  # noqa: F401 — it asks ldconfig when it is imported, which no unit test may
 import pytest
 from shell_blocks import ROOT, pages
 

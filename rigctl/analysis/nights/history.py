@@ -1,23 +1,20 @@
-"""Build time series of figures over nightly runs of a scenario: per test, per pair, per node as sender or receiver.
+"""Build time series of figures over nightly runs of a scenario: per test and per pair (`nodes.py`: per node).
 
 A night's value of a figure is the median over the repetitions of the run. A run that confirms a night is not a night
 of its own: its medians become the second values of that night.
 """
 
 import logging
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log
 from statistics import median
 from typing import Final, TypeAlias
 
 from rigctl.analysis.nights.comparison import FigureSubject, figure_keys, figures, keys_of_tests
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.mesh import LEAST, Role
 from rigctl.base.errors import InputError
 from rigctl.model.statistics.changes import NightPoint, Step
-from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus
+from rigctl.records import CONFIRMS, Cell, RunInfo, RunStatus, Stream
 from rigctl.results.read import read_results
 from rigctl.store import Store
 from rigctl.store.errors import UNREADABLE, of_run
@@ -30,13 +27,23 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NightSeries:
-    """A figure with one point per night. A node's point is the median over its pairs of value ÷ usual level."""
+    """A figure with one point per night. A node's point is the median over its pairs of value ÷ usual level.
+
+    The series of a node has only those changes that more than half of its pairs share (`nodes.py`).
+    """
 
     subject: FigureSubject
     cell: Cell  # the test, as in the latest run with this figure; for a node, any of its tests
     tests: tuple[int, ...]  # test numbers of this series, as in the latest run with this figure
     points: tuple[NightPoint, ...]
     peers: int = 1  # for a node: number of nodes with a series in the same role
+
+    @property
+    def stream(self) -> Stream | None:
+        """Return the stream that this series measures; None for a node, or the total of several streams."""
+        if self.subject.node is not None:
+            return None
+        return self.subject.stream or (self.cell.streams[0] if len(self.cell.streams) == 1 else None)
 
     def better(self, ratio: float) -> bool:
         """Tell whether a change of the level by the factor `ratio` is an improvement."""
@@ -49,7 +56,10 @@ class NightSeries:
 
 @dataclass(frozen=True, slots=True)
 class Nights:
-    """The nightly runs of a scenario on a rig, the earliest first. Each series has one point per run in `runs`."""
+    """The nightly runs of a scenario on a rig, the earliest first. Each series has one point per run in `runs`.
+
+    Series of nodes are added by `judge_nights`, as they need the verdicts on the pairs.
+    """
 
     runs: tuple[RunInfo, ...]
     confirmations: Mapping[str, str]  # maps the id of a run to the id of the run that confirms it
@@ -105,7 +115,7 @@ def _of_values(runs: Sequence[RunInfo], second: Mapping[str, RunInfo], values: M
     again = [values.get(confirmations.get(info.run, ""), {}) for info in runs]
     series = _of_figures(runs, main, again)
     known = (own for own in series if any(point.value is not None for point in own.points))
-    return Nights(tuple(runs), confirmations, (*_of_nodes(series), *known))
+    return Nights(tuple(runs), confirmations, tuple(known))
 
 
 def nights_from(seen: Nights, first: int) -> Nights:
@@ -152,47 +162,3 @@ def _of_figures(
         )
         for key, cell in cells.items()
     ]
-
-
-def _of_nodes(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
-    """Yield a series for each node that sends to, or receives from, several nodes: the common change of its pairs."""
-    groups: dict[FigureSubject, list[NightSeries]] = {}
-    for own in series:
-        stream = own.subject.stream or (own.cell.streams[0] if len(own.cell.streams) == 1 else None)
-        if stream is None:
-            continue
-        settings = str(replace(own.cell, number=0, pairs=()))
-        roles: tuple[tuple[str, Role], ...] = ((stream.sender, "sending"), (stream.receiver, "receiving"))
-        for node, role in roles:
-            subject = FigureSubject(settings, own.subject.metric, node=node, role=role)
-            groups.setdefault(subject, []).append(own)
-    seen = {subject: own for subject, own in groups.items() if len(_partners(own, subject)) >= LEAST}
-    peers = Counter((subject.test, subject.metric, subject.role) for subject in seen)
-    for subject, members in seen.items():
-        tests = tuple(sorted({number for own in members for number in own.tests}))
-        points = common_change([own.points for own in members])
-        yield NightSeries(subject, members[0].cell, tests, points, peers[subject.test, subject.metric, subject.role])
-
-
-def _partners(members: Iterable[NightSeries], subject: FigureSubject) -> set[str]:
-    streams = [own.subject.stream or own.cell.streams[0] for own in members]
-    return {stream.receiver if subject.role == "sending" else stream.sender for stream in streams}
-
-
-def common_change(members: Sequence[Sequence[NightPoint]]) -> tuple[NightPoint, ...]:
-    """Return per night the median of value ÷ usual level over the series; of two series, the ratio nearer to 1."""
-    values_by = [[point.value for point in own if point.value] for own in members]
-    levels = [median(values) if values else None for values in values_by]
-    ratios = []
-    for points in zip(*members, strict=True):
-        known = [(point, level) for point, level in zip(points, levels, strict=True) if level is not None]
-        values = [log(point.value / level) for point, level in known if point.value]
-        seconds = [log(point.second / level) for point, level in known if point.second]
-        ratios.append(NightPoint(_middle(values, len(members)), _middle(seconds, len(members))))
-    return tuple(ratios)
-
-
-def _middle(values: Sequence[float], members: int) -> float | None:
-    if len(values) < max(LEAST, members / 2):
-        return None
-    return exp(min(values, key=abs) if len(values) == LEAST else median(values))

@@ -207,6 +207,18 @@ class OneNight(Model):
     confirmed: bool
 
 
+class WeeklyPattern(Model):
+    """A series that is off on certain weekdays since at least four weeks. It is no change and never fails a run."""
+
+    subject: _Subject = at("series")
+    weekdays: Annotated[list[int], BeforeValidator(lambda ratios: [weekday + 1 for weekday in ratios])] = at(
+        "pattern.ratios", "ISO weekdays, 1 is Monday, of local time."
+    )
+    change_pct: _ChangePct = at("pattern.ratio")
+    since: str = at("since.run", "The first run in the pattern.")
+    new: bool = Field(description="true: this run completed the pattern.")
+
+
 class AcceptedLevels(Model):
     """The run whose levels were accepted last, and who accepted them."""
 
@@ -217,7 +229,10 @@ class AcceptedLevels(Model):
 
 
 class RegressDocument(Versioned):
-    """The changes that a run shows. Lists have the largest change first; `changes` are in the order of their dates."""
+    """The changes that a run shows.
+
+    Lists have changes for the worse first, each sorted by size; `changes` are in the order of their dates.
+    """
 
     run: str = at("found.run.run")
     scenario: str = at("found.run.plan.scenario_name")
@@ -239,6 +254,7 @@ class RegressDocument(Versioned):
     standing: list[ChangedLevel] = at("found.standing", "Changes found in earlier runs and not accepted since.")
     one_night: list[OneNight] = at("found.suspected")
     changes: list[ChangedLevel] = at("found.history")
+    weekly: list[WeeklyPattern] = at("found.weekly", "Weekly patterns, which are no changes.")
 
 
 def regress_json(found: Regressions) -> str:

@@ -29,10 +29,10 @@ from rigctl.model.statistics.student import student_cdf
 LEAST_NIGHTS: Final = 5  # a series needs more nights than this for an estimate of its noise
 _VISIBLE: Final = LEAST_STEP + 1  # a step of this many standard deviations is found within seven nights
 _USUAL_SERIES: Final = 10  # if more series than this are judged together, a change needs more evidence
-_CERTAINLY_BELOW: Final = 0.75  # a change below this share of the bound is not reported, however small the noise is
+CERTAINLY_BELOW: Final = 0.75  # a change below this share of the bound is not reported, however small the noise is
 _SAME: Final = 7  # the date of a change may move by this number of nights when later nights are added
 _LATE: Final = 14  # a level that has ended is not reported as new after this number of nights
-_DRIFT: Final = 20  # steps in one direction are a drift if at most this number of nights lies between them
+DRIFT: Final = 20  # steps in one direction are a drift if at most this number of nights lies between them
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,11 @@ class Regression:
     """The verdict on one series: changes (the earliest first), present level and noise. None for too few nights.
 
     `suspicion` is a change that only the last night shows. `visible` is the smallest change, as a share, that would be
-    found within seven nights.
+    found within seven nights. `segments` has the first night and the level of each segment.
     """
 
     changes: tuple[Step, ...] = ()
+    segments: tuple[tuple[int, float], ...] = ()
     suspicion: Step | None = None
     level: float | None = None
     noise: float | None = None
@@ -100,26 +101,28 @@ def judge_series(
     *,
     accepted: Collection[int] = (),
     altered: Collection[int] = (),
+    beside: int = 0,
 ) -> list[Regression]:
     """Return a verdict for each series; all series are of the same nights.
 
     `accepted` has the indices of nights whose levels a user accepted as normal, `altered` those of nights before which
-    the setup changed. A change in an altered night needs no second night if a second measurement confirms it.
+    the setup changed. A change in an altered night needs no second night if a second measurement confirms it. `beside`
+    is the number of other series of the same nights: the more series, the more evidence a change needs.
     """
     rules = rules or Rules()
     last = max(map(len, series), default=0) - 1
     known = [_nights(points, accepted, altered) for points in series]
-    states = _states(known, rules)
+    states = _states(known, rules, beside)
     # A change is new unless one of the last nights showed it already, judged by the noise known in that night.
     new = {at: _recent(state) for at, state in states.items() if known[at].numbers[-1] == last}
     for ago in range(1, _SAME + 1):
         earlier = _states(
-            [own.until(max(len(own) - ago, 0) if new.get(at) else 0) for at, own in enumerate(known)], rules
+            [own.until(max(len(own) - ago, 0) if new.get(at) else 0) for at, own in enumerate(known)], rules, beside
         )
         for at, state in earlier.items():
             new[at] = tuple(cut for cut in new[at] if not _has(state.seen[0], cut, states[at].seen[0]))
     return [
-        _verdict(states[at], new.get(at, ()), rules, last) if at in states else Regression(level=_level(own))
+        _verdict(states[at], new.get(at, ()), rules, last) if at in states else _unjudged(own)
         for at, own in enumerate(known)
     ]
 
@@ -157,16 +160,16 @@ def _nights(points: Sequence[NightPoint], accepted: Collection[int], altered: Co
 
 def _search(rules: Rules, series: int) -> SegmentSearch:
     return SegmentSearch(
-        least=_CERTAINLY_BELOW * log(1 + rules.bound),
+        least=CERTAINLY_BELOW * log(1 + rules.bound),
         at_once=-log(1 - rules.at_once),
         penalty=PENALTY + 2 * log(max(series, _USUAL_SERIES) / _USUAL_SERIES),
     )
 
 
-def _states(known: Sequence[LogSeries], rules: Rules) -> dict[int, _State]:
+def _states(known: Sequence[LogSeries], rules: Rules, beside: int) -> dict[int, _State]:
     """Divide the series with enough nights into levels. Return the results by index of the series."""
     enough = {at: own for at, own in enumerate(known) if len(own) > LEAST_NIGHTS}
-    search, nights = _search(rules, len(known)), list(enough.values())
+    search, nights = _search(rules, len(known) + beside), list(enough.values())
     noises = noises_of(nights, search)
     found = find_segments(nights, noises, search)
     return {
@@ -195,7 +198,7 @@ def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Re
     for cut, level in zip(state.seen[0], levels[1:], strict=True):
         if own.accepted[cut.begin]:
             reported = level
-        elif abs(exp(level - reported) - 1) >= _CERTAINLY_BELOW * rules.bound:
+        elif abs(exp(level - reported) - 1) >= CERTAINLY_BELOW * rules.bound:
             night = last if cut in new else min(_first_night_with(cut, state), last - (own.numbers[-1] == last))
             at = int(own.numbers[cut.begin])
             found.append(Step(at=at, found=night, before=exp(reported), after=exp(level), noise=state.noise))
@@ -206,6 +209,7 @@ def _verdict(state: _State, new: Collection[Cut], rules: Rules, last: int) -> Re
             reported = level
     return Regression(
         _with_drifts(found),
+        tuple((int(own.numbers[begin]), exp(level)) for begin, level in zip(begins, levels, strict=True)),
         _suspicion(own, begins[-1], state.noise, rules) if own.numbers[-1] == last else None,
         exp(levels[-1]),
         state.noise,
@@ -233,11 +237,11 @@ def _has(cuts: Sequence[Cut], wanted: Cut, tonight: Sequence[Cut]) -> bool:
 
 
 def _with_drifts(found: Sequence[Step]) -> tuple[Step, ...]:
-    """Return the steps with `gradual` set for drifts: steps in one direction, at most `_DRIFT` nights apart."""
+    """Return the steps with `gradual` set for drifts: steps in one direction, at most `DRIFT` nights apart."""
     steps = {
         at
         for at, (one, two) in enumerate(pairwise(found))
-        if (one.ratio > 1) == (two.ratio > 1) and two.at - one.at <= _DRIFT
+        if (one.ratio > 1) == (two.ratio > 1) and two.at - one.at <= DRIFT
     }
     return tuple(
         replace(change, gradual=True) if at in steps or at - 1 in steps else change for at, change in enumerate(found)
@@ -257,5 +261,9 @@ def _suspicion(own: LogSeries, begin: int, noise: float, rules: Rules) -> Step |
     return Step(at=night, found=night, before=exp(level), after=exp(level + away), noise=noise, why_not=alone)
 
 
-def _level(own: LogSeries) -> float | None:
-    return exp(float(np.median(own.first))) if len(own) else None
+def _unjudged(own: LogSeries) -> Regression:
+    """Return the verdict on a series with too few nights: only its level."""
+    if not len(own):
+        return Regression()
+    level = exp(float(np.median(own.first)))
+    return Regression(segments=((int(own.numbers[0]), level),), level=level)

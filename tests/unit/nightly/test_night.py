@@ -1,3 +1,4 @@
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -89,6 +90,37 @@ def test_news_are_told_in_the_judges_own_words(desk: Desk) -> None:
     assert told.markdown.startswith(f"**{told.title}**\n\n| a | b |\n\nRun `{run}`")
     assert (told.night, told.outcome, told.run) == ("2026-11-22", "news", run)
     assert desk.outcomes() == ["news"]
+
+
+QUIET = {"answer": "Sundays 5 % lower.", "markdown": "| a |", "news": [], "weekly": []}
+
+
+@dataclass
+class Judge(Commands):
+    """The commands of a night, of which `rigctl regress` prints a document."""
+
+    document: dict[str, Any] = field(default_factory=dict)
+
+    def _output(self, words: list[str], limit_s: float = 0.0) -> str:
+        assert words[:2] == ["regress", "20261122-023000-3f9a"]
+        return json.dumps(self.document)
+
+
+@pytest.mark.parametrize(
+    ("found", "is_news"),
+    [
+        ({}, False),
+        ({"news": [{"better": True}]}, True),
+        ({"weekly": [{"new": True}]}, True),
+        ({"weekly": [{"new": False}, {"new": False}]}, False),
+        ({"weekly": [{"new": False}, {"new": True}]}, True),
+        ({"standing": [{"better": False}]}, False),
+    ],
+)
+def test_changes_and_a_weekly_pattern_are_news_once(found: dict[str, Any], is_news: bool, tmp_path: Path) -> None:
+    judge = Judge(SETTINGS.model_copy(update={"confirm": False}), tmp_path, QUIET | found)
+    news = judge.judge("20261122-023000-3f9a")
+    assert news == (News("Sundays 5 % lower.", "| a |") if is_news else None)
 
 
 def test_a_night_that_did_not_measure_is_told(desk: Desk) -> None:

@@ -149,10 +149,8 @@ def _address(name: str, value: object) -> str:
 
 def _store(name: str, value: object) -> str:
     text = _text(name, value)
-    if "://" not in text:
-        if _REFERENCE.search(text):
-            raise FieldError(f"{name}: ${{NAME}} can stand in a URL only, as in postgresql://anna:${{NAME}}@db/rigctl")
-        return text
+    if "://" not in text and _REFERENCE.search(text):
+        raise FieldError(f"{name}: ${{NAME}} can stand in a URL only, as in postgresql://anna:${{NAME}}@db/rigctl")
     try:
         why = _open_password(passwords_in(text))
     except InputError as error:

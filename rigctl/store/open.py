@@ -140,7 +140,7 @@ def _read_only(path: Path, place: str, mount: Mount) -> URL:
 
 
 def _engine(url: URL, place: str) -> Engine:
-    if is_postgresql(url):
+    if is_postgresql(url.drivername):
         with extra("postgresql", f"store {place}"):
             return postgresql_engine(url, json_serializer=_json, json_deserializer=_json_as_text)
     try:

@@ -32,7 +32,7 @@ from rigctl.rig.load import rigs_folder
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.site.folder import check_folder
 from rigctl.store import NoStoreError, SilentStoreError, open_store
-from rigctl.store.address import parse_address
+from rigctl.store.address import parse_address, written_address
 from rigctl.store.open import default_path
 
 nightly_commands = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -97,7 +97,7 @@ def install_nightly(
         "scenario": _absolute_reference(scenario),
         "rig": _absolute_reference(rig) if rig is not None else _rig_of(loaded),
         "at": at,
-        "store": _store_address(store),
+        "store": str(default_path()) if store is None else written_address(store),
         "wait": wait,
         "deadline": deadline,
         "confirm": not no_confirm,
@@ -221,14 +221,6 @@ def _rig_of(rig: Rig) -> str:
     """Return the path of a rig file; for a bundled rig its name, because an update of rigctl may move its file."""
     assert rig.source is not None
     return rig.source.stem if rig.source.parent == rigs_folder() else str(rig.source.absolute())
-
-
-def _store_address(store: str | None) -> str:
-    """Return the store's URL or absolute path. Raise `InputError` for a malformed URL."""
-    if store is None:
-        return str(default_path())
-    parse_address(store)
-    return store if "://" in store else str(Path(store).expanduser().absolute())
 
 
 def _headers(given: list[str]) -> dict[str, str]:

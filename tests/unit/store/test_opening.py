@@ -4,6 +4,7 @@ import os
 import re
 import sqlite3
 import struct
+import sys
 import tracemalloc
 import zlib
 from contextlib import closing
@@ -18,6 +19,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.records import Bins, DiskTimes, RoundTrips, Series, Side, TcpInfo
 from rigctl.records.flat import GROUPS, flatten, side_values
 from rigctl.store import default_path, open_store
+from rigctl.store.address import written_address
 from rigctl.store.rows import pack_bins, pack_series, unpack, unpack_bins
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION
 
@@ -119,6 +121,22 @@ def test_a_database_url_is_never_shown_with_its_password(
     assert "hush" not in f"{caught.value}{caplog.text}"
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@from_file
+def test_names_with_odd_characters_are_paths(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there:").mkdir()
+    with open_store(name) as store:
+        assert store.run_ids() == []
+    assert (tmp_path / name).is_file()
+    assert written_address(name) == str(tmp_path / name)
+
+
+def test_a_connection_string_needs_the_drivers_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(InputError, match=r"pip install 'rigctl\[postgresql\]'$"):
+        open_store("host=/run/pg dbname=rigctl password=hush")
 
 
 def test_a_damaged_store_says_so_when_it_is_read(path: Path) -> None:

@@ -111,7 +111,7 @@ def install_nightly(
     settings = _check_settings(chosen, {key: value for key, value in given.items() if value is not None})
     check_channel(settings, os.environ)
     parse_address(store_address(settings, os.environ))
-    _print_installed(chosen, installer.install(chosen, settings, time.time()), settings)
+    _print_installed(chosen, installer.install(chosen, settings, time.time()))
 
 
 @nightly_commands.command("run")
@@ -122,6 +122,7 @@ def run_night(name: Name) -> int:
     """
     end_by((signal.SIGTERM, signal.SIGHUP), "rigctl nightly was ended by a signal")
     settings = load_settings(name)
+    _use_zone(settings)
     remembered = installer.state(name, time.time())
     logs = state_folder() / "logs" / name
     if remembered.damage is not None:
@@ -182,7 +183,7 @@ def show_nightlies(
         for night in own.nights:
             word = str(night.outcome) if night.outcome else "unknown"
             text = " ".join(filter(None, (night.run, night_sentence(night))))
-            print(f"  {date_of(night.due_at)}  {word:<15} {text}".rstrip())
+            print(f"  {date_of(night.due_at, own.own.at.tzinfo)}  {word:<15} {text}".rstrip())
     for message in damaged:
         print(message)
 
@@ -235,21 +236,36 @@ def _headers(given: list[str]) -> dict[str, str]:
     return headers
 
 
-def _print_installed(name: str, done: installer.Installation, settings: NightlySettings) -> None:
-    due = moment(next_due(settings.at, time.time()))
+def _print_installed(name: str, done: installer.Installation) -> None:
+    own = done.settings
+    when = f"every night at {own.at:%H:%M}{_in_zone(own)}; next: {moment(next_due(own.at, time.time()), own.at.tzinfo)}"
     if done.cron is None:
-        print(f"{name} runs every night at {settings.at:%H:%M}; next: {due}.")
+        print(f"{name} runs {when}.")
     else:
         print("No systemd user manager runs here. Add this line to your crontab (crontab -e):")
         print(done.cron)
-    limit = f"{format_duration(settings.wait)} of waiting and {format_duration(deadline_s(settings))} of measuring"
-    print(f"A night ends after at most {limit}.")
-    print(f"settings {done.settings}")
+        print(f"cron then starts {name} {when}. That is this machine's time zone.")
+        if os.environ.get("TZ", own.zone) != own.zone:
+            print(f"TZ={os.environ['TZ']} of this shell does not count for cron.")
+    print(f"A night ends after at most {format_duration(own.wait)} of waiting and", end=" ")
+    print(f"{format_duration(deadline_s(own))} of measuring.")
+    print(f"settings {done.file}")
     for unit in done.units:
         print(f"unit     {unit}")
     if done.remark:
         print(done.remark)
     print(f"Try it now: rigctl nightly run {name}")
+
+
+def _in_zone(own: NightlySettings) -> str:
+    return f" ({own.zone})" if own.zone else ""
+
+
+def _use_zone(own: NightlySettings) -> None:
+    """Make the zone of a nightly the local time of this process and of the commands that it starts."""
+    if own.zone is not None:
+        os.environ["TZ"] = own.zone
+        time.tzset()
 
 
 class NightStatus(Model):
@@ -273,6 +289,7 @@ class NightlyStatus(Model):
     name: str
     scenario: str = at("own.scenario")
     rig: str = at("own.rig")
+    zone: str | None = at("own.zone", "Time zone of its time of day; null: installed by an older rigctl.")
     answer: str = Field(description="The state in one sentence.")
     next_due_at: UtcText
     timer: Annotated[
@@ -305,14 +322,14 @@ class _Nightly:
 
     @property
     def answer(self) -> str:
-        last = "has not run yet"
+        last, zone = "has not run yet", self.own.at.tzinfo
         if self.nights:
             night = self.nights[0]
             became = _WORDS[night.outcome] if night.outcome else "is running, or was killed"
-            last = f"last night ({date_of(night.due_at)}): {became}"
+            last = f"last night ({date_of(night.due_at, zone)}): {became}"
         untold = f"; {plural(self.untold, 'night is', 'nights are')} still to be reported" if self.untold else ""
         stopped = "; its timer does not run" if self.active is False else ""
-        return f"{self.name}: {last}; next: {moment(self.next_due_at)}{untold}{stopped}."
+        return f"{self.name}: {last}; next: {moment(self.next_due_at, zone)}{_in_zone(self.own)}{untold}{stopped}."
 
 
 def _read_nightly(name: str) -> _Nightly:

@@ -8,6 +8,7 @@ from pathlib import Path
 from shutil import copy, copytree, ignore_patterns
 from typing import Any, Final
 
+import annotated_types
 import platformdirs
 import pydantic
 import pydantic_core
@@ -21,7 +22,7 @@ from processes import DEADLINE_S, output_of, running
 from virtual_rigs import openssh
 
 import rigctl
-from rigctl.virtual.machines.image import download_packages, image, kernel_modules, unpack
+from rigctl.virtual.machines.image import download_packages, image, kernel_modules, unpack_packages
 
 pytestmark = [pytest.mark.machines, pytest.mark.timeout(900)]
 MODULES: Final = ("nfsd", "nfsv4")
@@ -29,6 +30,7 @@ LEFT_OUT: Final = ("linux-image", "perl", "systemd", "udev", "usrmerge", "libpyt
 """Packages that NFS and Python name, and whose files this test does not use."""
 LIBRARIES: Final = (
     rigctl,
+    annotated_types,
     sqlalchemy,
     pydantic,
     pydantic_core,
@@ -97,9 +99,11 @@ def nfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NfsLab]:
     folder = tmp_path_factory.mktemp("nfs")
     packages = download_packages(folder / "apt", "amd64", ["nfs-kernel-server", "python3", "linux-image-amd64"])
     kernels = [each for each in packages if each.name.startswith("linux-image-6")]
-    kernel = unpack(kernels, folder / "kernel")
+    kernel = unpack_packages(kernels, folder / "kernel")
     (version,) = (kernel / "usr/lib/modules").iterdir()
-    tree = unpack([each for each in packages if not each.name.startswith(LEFT_OUT)], folder / "tree")
+    there = (image("x86_64").folder / "packages").read_text().split()
+    wanted = [each for each in packages if each.stem not in there and not each.name.startswith(LEFT_OUT)]
+    tree = unpack_packages(wanted, folder / "tree")
     modules = kernel_modules(version, MODULES)
     for number, (name, content) in enumerate(modules.items()):
         (tree / "opt/modules").mkdir(parents=True, exist_ok=True)
@@ -110,15 +114,14 @@ def nfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NfsLab]:
             copytree(path.parent, tree / "opt" / path.parent.name, ignore=ignore_patterns("__pycache__", "agents"))
         else:
             copy(path, tree / "opt")
-    archive = folder / "tree.tar"
-    left_out = ["--exclude=./usr/share/doc", "--exclude=./usr/share/locale"]
-    output_of(["tar", "-c", "--hard-dereference", *left_out, "-C", str(tree), "-f", str(archive), "."])
+    archive = folder / "tree.tar.gz"
+    output_of(["tar", "-c", "-z", "--exclude=./usr/share", "-C", str(tree), "-f", str(archive), "."])
     with pytest.MonkeyPatch.context() as patch, lab(tmp_path_factory.mktemp("lab"), "nfs.yaml", patch) as machines:
         for node in machines.nodes:
             assert machines.ssh(node, "uname -r").strip() == version.name, f"update the image: rm -r {image('x86_64')}"
-            with archive.open("rb") as content:
-                unpacking = [*map(str, openssh(machines.rig, node)), "tar -x --keep-directory-symlink -C /"]
-                subprocess.run(unpacking, stdin=content, check=True, timeout=DEADLINE_S)
+            with archive.open("rb") as packed:
+                unpacking = [*map(str, openssh(machines.rig, node)), "tar -x -z --keep-directory-symlink -C /"]
+                subprocess.run(unpacking, stdin=packed, check=True, timeout=DEADLINE_S)
             machines.ssh(node, "ldconfig; for module in /opt/modules/*; do insmod $module || true; done")
         machines.ssh("server", SERVE)
         for node in ("one", "two"):
@@ -195,7 +198,7 @@ with open_store("/home/turns.db") as store:
     store.history.put_night(night(2))
     tell([each.rig for each in store.history.nights()])
 """
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with running(nfs.words("one", held), **pipes) as first:
         assert first.stdin is not None and first.stdout is not None
         assert json.loads(first.stdout.readline()) == "held"

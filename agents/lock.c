@@ -7,7 +7,7 @@
 #define PLACES 64
 
 static const char *name, *holder;
-static bool waits, first;
+static bool waits, first, told;
 static int place = PLACES, claimed = -1, label = -1;
 
 bool lock_request(const char *asked, const char *by, const char *how)
@@ -60,7 +60,13 @@ enum lock lock_advance(void)
         show_holder();
     if (place == 0)
         return LOCK_HELD;
-    return !waits ? LOCK_REFUSED : place == before ? LOCK_STAYS : LOCK_MOVED;
+    if (!waits)
+        return LOCK_REFUSED;
+    /* If another program has the last place, this agent has none; its controller must know that it waits. */
+    if (place == before && told)
+        return LOCK_STAYS;
+    told = true;
+    return LOCK_MOVED;
 }
 
 int lock_place(void)

@@ -13,6 +13,7 @@ from rigctl.base.texts import printable
 _CREDENTIALS: Final = re.compile(r"(://[^:]*:)(.*)(?=@)", re.DOTALL)
 _PATH: Final = re.compile(r"(?i)(https?://[^\s/?#]*/)([^\s'\"]+)")  # a webhook's path is its secret
 _PARAMETERS: Final = re.compile(r"(://[^\s?]*\?)(.+)", re.DOTALL)
+_PAIR: Final = re.compile(r"(?i)(\b\w*(?:password|passwd|pwd)\s*=\s*)(.+)", re.DOTALL)  # a connection string of libpq
 _PASSWORD: Final = re.compile(
     r"pass(wd|word|phrase|code)?|pwd|\w*(password|passwd|passphrase|secret)|scram_\w*key|conninfo|dsn", re.IGNORECASE
 )
@@ -26,8 +27,10 @@ def hide_secrets(text: str, hide: Callable[[str], str] = lambda _: "***") -> str
     'postgresql://anna:***@db/rigctl?***'
     >>> hide_secrets("https://chat.example.org/hooks/x1?token=y")
     'https://chat.example.org/***'
+    >>> hide_secrets("host=db user=anna password='my word'")
+    'host=db user=anna password=***'
     """
-    for pattern in (_CREDENTIALS, _PATH, _PARAMETERS):
+    for pattern in (_CREDENTIALS, _PATH, _PARAMETERS, _PAIR):
         text = pattern.sub(lambda found: found[1] + hide(found[2]), text)
     return text
 

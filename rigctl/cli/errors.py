@@ -30,13 +30,16 @@ class OutputError(Exception):
 
     def __init__(self, name: str, cause: OSError) -> None:
         super().__init__(f"{name} cannot be written: {cause.strerror}")
-        self.reader_is_gone = isinstance(cause, BrokenPipeError)
 
 
 class _Standard(io.FileIO):
     def write(self, data: "ReadableBuffer", /) -> int:
         try:
             return super().write(data)
+        except BrokenPipeError:
+            # The reader has ended, as in `rigctl regress | head -1`. The command goes on: its exit code is its result.
+            discard(self.fileno())
+            return memoryview(data).nbytes
         except OSError as error:
             raise OutputError("standard output" if self.fileno() == 1 else "standard error", error) from error
 
@@ -89,8 +92,6 @@ def exit_code_of(error: BaseException) -> int:
         return InputError.exit_code
     if isinstance(error, OutputError):
         discard(1)
-        if error.reader_is_gone:  # the reader has ended, as in `rigctl show | head`
-            return 0
     known = _as_rigctl_error(error)
     print_error(known, error)
     return known.exit_code

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import time
+from datetime import datetime, time
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from rigctl.base.processes import run_bounded
 from rigctl.nightly import settings as files
 from rigctl.nightly.schedule import NightlyState, state_of
 from rigctl.nightly.settings import NightlySettings
+from rigctl.nightly.zone import skipped_nights, zone_named, zone_of_machine, zone_of_shell
 
 _HOMES: Final = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "PYTHONPATH")
 _ANSWER_S: Final = 30.0
@@ -58,15 +59,20 @@ KillMode=mixed
 """
 
 
-def timer(name: str, at: time) -> str:
-    """Return the systemd timer that starts the service at `at`, or after a power-off once the machine is up."""
+def timer(name: str, at: time, skipped: Sequence[datetime] = ()) -> str:
+    """Return the systemd timer that starts the service at `at`, or after a power-off once the machine is up.
+
+    `skipped` are the nights whose time of day the clocks skip: each has a line of its own.
+    """
+    zone = f" {at.tzinfo}" if at.tzinfo is not None else ""
+    times = [f"*-*-* {at:%H:%M}:00", *(f"{due:%Y-%m-%d %H:%M:%S}" for due in skipped)]
+    calendar = "".join(f"OnCalendar={each}{zone}\n" for each in times)
     return f"""\
 [Unit]
-Description=rigctl nightly {name}, at {at:%H:%M}
+Description=rigctl nightly {name}, at {at:%H:%M}{zone}
 
 [Timer]
-OnCalendar=*-*-* {at:%H:%M}:00
-Persistent=true
+{calendar}Persistent=true
 RandomizedDelaySec=0
 AccuracySec=1s
 Unit={unit_name(name)}.service
@@ -93,9 +99,10 @@ def _quote(word: str, dollar: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Files of a nightly, and a remark to the user. `cron`: line for crontab if there is no systemd, else None."""
+    """A nightly, its files, and a remark to the user. `cron`: line for crontab if there is no systemd, else None."""
 
-    settings: Path
+    settings: NightlySettings
+    file: Path
     units: tuple[Path, ...]
     cron: str | None
     remark: str | None = None
@@ -112,19 +119,27 @@ def unit_files(name: str) -> tuple[Path, Path]:
 
 
 def install(name: str, settings: NightlySettings, now_s: float) -> Installation:
-    """Write settings and units, start the timer and return the result. A nightly with the same name is replaced."""
+    """Write settings and units, start the timer and return the result. A nightly with the same name is replaced.
+
+    The settings get the time zone by which systemd or cron starts the nightly.
+    """
     environment = variables_to_pass(os.environ)
+    systemd = usable()
+    zone = zone_of_shell(os.environ) if systemd else zone_of_machine()
+    at = settings.at.replace(tzinfo=zone_named(zone) if zone else None)
+    settings = settings.model_copy(update={"zone": zone, "at": at})
+    environment |= {} if zone is None else {"TZ": zone}
     file = files.save(name, settings)
     state = state_of(state_file(name), now_s)
     state.installed_at = state.looked_until = now_s  # nights due under an earlier schedule do not count as missed
     state.save()
-    if not usable():
-        return Installation(file, (), cron_line(settings.at, night_command(name), environment))
+    if not systemd:
+        return Installation(settings, file, (), cron_line(settings.at, night_command(name), environment))
     units = unit_files(name)
     try:
         units[0].parent.mkdir(parents=True, exist_ok=True)
         units[0].write_text(service(name, night_command(name), environment))
-        units[1].write_text(timer(name, settings.at))
+        units[1].write_text(timer(name, settings.at, skipped_nights(settings.at, now_s)))
     except OSError as error:
         raise RigError(f"{error.filename}: cannot be written: {error.strerror}") from error
     _systemctl("daemon-reload")
@@ -132,7 +147,7 @@ def install(name: str, settings: NightlySettings, now_s: float) -> Installation:
     _systemctl("restart", units[1].name)  # start again, because a replaced timer may have had another time
     lingers = Path("/var/lib/systemd/linger", getpass.getuser()).exists()
     advice = "The nightly runs only while you are logged in. `loginctl enable-linger` lets it run at any time."
-    return Installation(file, units, None, None if lingers else advice)
+    return Installation(settings, file, units, None, None if lingers else advice)
 
 
 def uninstall(name: str) -> list[Path]:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, TypeAlias
 
@@ -13,19 +13,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rigctl.base.errors import RigError
 from rigctl.nightly.settings import put_private
+from rigctl.nightly.zone import due_on
 
 MOST_MISSED: Final = 30
 """Most missed nights that are reported; earlier missed nights are not mentioned."""
 
 
 def due_times(at: time, after: float, until: float) -> list[float]:
-    """Return the Unix times after `after` and up to `until` at which a night is due, daily at local time `at`.
-
-    If summer time skips the hour, the night is due an hour later; if the hour occurs twice, at the first (PEP 495).
-    """
+    """Return the Unix times after `after` and up to `until` at which a night is due, daily at `at` (`zone.due_on`)."""
     first, last = (datetime.fromtimestamp(end, UTC).date() for end in (after, until))
     days = (first + timedelta(days=number) for number in range(-1, (last - first).days + 2))
-    return [due for day in days if after < (due := datetime.combine(day, at).timestamp()) <= until]
+    return [due for day in days if after < (due := due_on(day, at)) <= until]
 
 
 def latest_due(at: time, now: float) -> float:
@@ -38,13 +36,13 @@ def next_due(at: time, now: float) -> float:
     return due_times(at, now, now + 3 * 86400)[0]
 
 
-def date_of(due_at: float) -> str:
-    """Return the local date of a Unix time, as 2026-11-05."""
-    return f"{datetime.fromtimestamp(due_at):%Y-%m-%d}"
+def date_of(due_at: float, zone: tzinfo | None = None) -> str:
+    """Return the date of a Unix time, as 2026-11-05, by default in local time."""
+    return f"{datetime.fromtimestamp(due_at, zone):%Y-%m-%d}"
 
 
-def moment(at: float) -> str:
-    return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M}"
+def moment(at: float, zone: tzinfo | None = None) -> str:
+    return f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M}"
 
 
 Instant: TypeAlias = Annotated[float, Field(ge=0, le=2.0**36, allow_inf_nan=False)]

@@ -14,13 +14,14 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 import yaml
 from platformdirs import user_config_path, user_state_path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.files import put
 from rigctl.base.texts import printable
 from rigctl.base.units import parse_duration
 from rigctl.base.urls import is_password
+from rigctl.nightly.zone import zone_named
 from rigctl.store.address import passwords_in
 from rigctl.yamlfile import describe
 from rigctl.yamlfile.fields import FieldError, Flag, parse_quantity, validator_for
@@ -126,6 +127,19 @@ def _at(name: str, value: object) -> time:
     return time(int(match[1]), int(match[2]))
 
 
+def _zone(name: str, value: object) -> str:
+    text = _text(name, value)
+    if zone_named(text) is None:
+        raise FieldError(f'{name} "{text}": no such time zone. Use a name as Europe/Berlin')
+    return text
+
+
+def _in_zone(at: time, validated: ValidationInfo) -> time:
+    """Return the time of day with its time zone, if the settings name one."""
+    zone = validated.data.get("zone")
+    return at.replace(tzinfo=zone_named(zone)) if zone else at
+
+
 def _span(name: str, value: object) -> float:
     span_s = parse_quantity(name, value, parse_duration, "30m")
     if span_s > MOST_S:
@@ -149,10 +163,8 @@ def _address(name: str, value: object) -> str:
 
 def _store(name: str, value: object) -> str:
     text = _text(name, value)
-    if "://" not in text:
-        if _REFERENCE.search(text):
-            raise FieldError(f"{name}: ${{NAME}} can stand in a URL only, as in postgresql://anna:${{NAME}}@db/rigctl")
-        return text
+    if "://" not in text and _REFERENCE.search(text):
+        raise FieldError(f"{name}: ${{NAME}} can stand in a URL only, as in postgresql://anna:${{NAME}}@db/rigctl")
     try:
         why = _open_password(passwords_in(text))
     except InputError as error:
@@ -172,6 +184,7 @@ _Text = Annotated[str, validator_for(_text)]
 _Path = Annotated[Path, validator_for(lambda name, value: Path(_text(name, value)))]
 _Address = Annotated[str, validator_for(_address)]
 _Store = Annotated[str, validator_for(_store)]
+_Zone = Annotated[str, validator_for(_zone)]
 _Span = Annotated[float, validator_for(_span)]
 
 
@@ -182,7 +195,8 @@ class NightlySettings(BaseModel):
 
     scenario: _Text = Field(description="a file's absolute path, or a bundled name")
     rig: _Text = Field(description="a file's absolute path, or a bundled name")
-    at: Annotated[time, validator_for(_at)] = Field(description="local time, as 02:30")
+    zone: _Zone | None = Field(default=None, description="time zone of `at`, as Europe/Berlin; default: this machine's")
+    at: Annotated[time, validator_for(_at), AfterValidator(_in_zone)] = Field(description="local time, as 02:30")
     store: _Store = Field(description="a path or an SQLAlchemy URL")
     wait: _Span = 1800.0
     deadline: _Span | None = None

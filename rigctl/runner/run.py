@@ -30,7 +30,7 @@ from rigctl.base.processes import holder
 from rigctl.base.texts import file_name
 from rigctl.base.version import __version__
 from rigctl.protocol.lines import VERSION
-from rigctl.records import RunInfo, RunPlan, RunStatus, Status
+from rigctl.records import Facts, RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import find_agents
 from rigctl.rig.inventory import Rig
 from rigctl.runner import schedule
@@ -158,7 +158,7 @@ async def _run(work: _Work, orders: Sequence[MeasurementOrder], resumed: str | N
         for message in messages:
             work.progress.say(message)
         known = versions_of_run() | iperf3_versions(plan, facts)
-        run = resumed or store.begin(plan, known, facts, time.time(), controller, work.tags)
+        run = resumed or _begin(work, plan, known, facts, controller)
         if resumed is not None:
             store.resume(run, controller)
             store.history.tag(run, work.tags)
@@ -182,6 +182,20 @@ async def _run(work: _Work, orders: Sequence[MeasurementOrder], resumed: str | N
         work.progress.on_end(status)
         _log.info("run %s ended: %s", run, status, extra={"event": "run ended", "status": str(status)})
     return Outcome(run, status)
+
+
+def _begin(work: _Work, plan: RunPlan, known: Mapping[str, str], facts: Mapping[str, Facts], controller: str) -> str:
+    """Store the run as begun and return its id. Tell the user if the store has a run that is later by its clock."""
+    began_at = time.time()
+    later = work.store.later_run(began_at)
+    run = work.store.begin(plan, known, facts, began_at, controller, work.tags)
+    if later is not None:
+        work.progress.say(
+            f"this machine's clock says {time.strftime('%Y-%m-%d %H:%M', time.gmtime(began_at))} UTC, which is before "
+            f"the store's last run, {later}. While one of the clocks is wrong, `latest` may mean that run: name this "
+            f"run as {run}"
+        )
+    return run
 
 
 async def _open(work: _Work, nodes: Nodes, names: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """Turn errors of a database into messages that a user can act on."""
 
 import os
+import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,15 @@ _OTHER_COLUMNS: Final = (
     "has a table with other columns: another version of rigctl made it. Read it with that version, or name another "
     "store with --store"
 )
+LOCAL_OR_SERVER: Final = (
+    "Name a path on a local disk, as /var/tmp/rigctl.db, or a PostgreSQL database with --store or RIGCTL_STORE"
+)
+_NO_LOCKS: Final = f"is on a file system whose locks fail, as those of network file systems may. {LOCAL_OR_SERVER}"
+# Errors of SQLite about locks and shared memory (sqlite.org/rescode.html), whose text is "disk I/O error".
+_LOCK_ERRORS: Final = frozenset(
+    f"SQLITE_IOERR_{what}"
+    for what in ("LOCK", "RDLOCK", "UNLOCK", "CHECKRESERVEDLOCK", "SHMOPEN", "SHMSIZE", "SHMLOCK", "SHMMAP")
+)
 _FULL: Final = "cannot be written: the disk is full. What was stored before is safe. Make room and try again"
 # Part of an error text of SQLite → its meaning and a remedy, which follow "store NAME".
 _KNOWN: Final = (
@@ -31,7 +41,8 @@ _KNOWN: Final = (
     ("has no column named", _OTHER_COLUMNS),
     ("disk is full", _FULL),
     ("readonly database", "cannot be written: the file or its folder is read-only. Name another file with --store"),
-    ("unable to open", "cannot be opened: its folder is missing or inaccessible. Name another file with --store"),
+    ("unable to open", "cannot be opened. Name another file with --store"),
+    ("locking protocol", _NO_LOCKS),
     ("database is locked", "is locked by another program. Close it and try again"),
     ("disk i/o error", "cannot be read or written: the disk reports an I/O error. Check the disk"),
 )
@@ -122,7 +133,7 @@ def explain_errors(place: str, writing: bool = False) -> Iterator[None]:
     """
     try:
         yield
-    except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:
+    except (SQLAlchemyError, sqlite3.Error, OSError, UnicodeDecodeError) as error:
         text = reason_of(error)
         if text.startswith(SILENT):
             raise SilentStoreError(
@@ -130,8 +141,38 @@ def explain_errors(place: str, writing: bool = False) -> Iterator[None]:
                 "with ?rigctl_timeout=SECONDS in the URL"
             ) from error
         kind: type[RigctlError] = RigError if writing else InputError
-        meaning = _FULL if "disk i/o error" in text.lower() and _is_full(place) else _meaning(error, text.lower())
+        meaning = _of_file(place, text.lower()) or _meaning(error, text.lower())
         raise kind(f"store {place} {meaning or f'failed: {text}'}") from error
+
+
+def _of_file(place: str, text: str) -> str | None:
+    """Return the meaning of an error of SQLite that the file, its folder or its disk tells; None if they do not."""
+    if "disk i/o error" in text:
+        return _FULL if _is_full(place) else None
+    if not any(sign in text for sign in ("readonly database", "unable to open", "permission denied")):
+        return None
+    path = Path(place)
+    folder = next(folder for folder in path.absolute().parents if _may(folder, os.F_OK))
+    exists = _may(path, os.F_OK)
+    causes = {
+        "cannot be read: this user has no right to read the file": exists and not _may(path, os.R_OK),
+        "cannot be written: its disk is mounted read-only": _is_mounted_read_only(folder),
+        "cannot be written: the file is read-only for this user": exists and not _may(path, os.W_OK),
+        f"cannot be written: the folder {folder} is read-only for this user": not _may(folder, os.W_OK),
+    }
+    cause = next((cause for cause, holds in causes.items() if holds), None)
+    return cause and f"{cause}. Name another file with --store"
+
+
+def _may(path: Path, right: int) -> bool:
+    return os.access(path, right, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _is_mounted_read_only(folder: Path) -> bool:
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def _is_full(place: str) -> bool:
@@ -144,8 +185,10 @@ def _is_full(place: str) -> bool:
 
 
 def _meaning(error: BaseException, text: str) -> str | None:
-    cause: Any = getattr(error, "orig", None)
+    cause: Any = getattr(error, "orig", None) or error
     if not hasattr(cause, "sqlstate"):  # only errors of psycopg have an SQLSTATE
+        if getattr(cause, "sqlite_errorname", "") in _LOCK_ERRORS:
+            return _NO_LOCKS
         return next((meaning for sign, meaning in _KNOWN if sign in text), None)
     state = str(cause.sqlstate).lower()
     # PostgreSQL refuses an unknown database or role without an SQLSTATE.

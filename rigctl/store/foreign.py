@@ -95,7 +95,7 @@ def has_version(objects: frozenset[SchemaObject]) -> bool:
 def refuse_other_schema(objects: frozenset[SchemaObject], version: int, place: str) -> None:
     """Raise `InputError`, which names an object, unless some rigctl wrote exactly these objects in this version."""
     schemas = [own for name, own in recorded_schemas().items() if int(name.partition(".")[0]) == version]
-    nearest = min(schemas, key=lambda own: len(own ^ objects))
+    nearest = min(schemas, key=lambda own: (len(own ^ objects), -len(own)))
     if odd := sorted(objects - nearest, key=_weight):
         names = {own.name for own in nearest}
         what = "is not as any rigctl made it" if odd[0].name in names else "is of no rigctl"

@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from platformdirs import user_data_path
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, select
@@ -15,11 +16,12 @@ from sqlalchemy.exc import NoSuchModuleError
 
 from rigctl.base.errors import InputError, extra
 from rigctl.store.address import STORE, parse_address, store_place
-from rigctl.store.errors import NoStoreError, explain_errors
+from rigctl.store.errors import LOCAL_OR_SERVER, NoStoreError, explain_errors
 from rigctl.store.foreign import ReadingBound, has_version, refuse_damage, refuse_other_schema, schema_of
 from rigctl.store.postgresql import is_postgresql, postgresql_engine
 from rigctl.store.rows import StoredJson
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION, metadata, versions
+from rigctl.store.shared_folder import WAIT_MS, Mount, is_wal, leave_wal, mount_of, refuse_without_locks
 from rigctl.store.store import Store
 
 _log = logging.getLogger(__name__)
@@ -42,21 +44,20 @@ def open_store(address: str | None = None, create: bool = True, foreign: bool = 
     """
     url = parse_address(address or os.environ.get(STORE) or str(default_path()))
     place = store_place(url)
-    path = _sqlite_path(url)
-    if path is not None:
-        url = _check_sqlite_file(url, path, place, create)
-    engine = _engine(url, place)
-    if foreign and path is not None:
-        # First of all listeners: the first statement reads the schema, which alone can be endless.
-        event.listen(engine, "connect", ReadingBound(path.stat().st_size).prepare, insert=True)
+    path, is_shared = _sqlite_path(url), False
+    if path is None:
+        engine = _engine(url, place)
+    else:
+        engine, is_shared = _file_engine(url, path, place, create, foreign)
     try:
         with explain_errors(place):
             with engine.connect().execution_options(rigctl_write=create) as connection, connection.begin():
                 if foreign:
                     _check_foreign(connection, place)
+                    is_new = False
                 else:
-                    _check_tables(connection, place, create)
-            if create and path is not None:
+                    is_new = _check_tables(connection, place, create)
+            if is_new and path is not None and not is_shared:
                 _set_wal(engine)
     except BaseException:
         engine.dispose()
@@ -68,41 +69,78 @@ def open_store(address: str | None = None, create: bool = True, foreign: bool = 
 def _set_wal(engine: Engine) -> None:
     """Set WAL mode, which the file keeps: readers (`rigctl show`) then never wait for a writer (sqlite.org/wal.html).
 
-    SQLite refuses the change while another process reads the file; the next `open_store` then tries again.
+    Only a new file gets it: an older one may have lost it because other hosts use its folder. SQLite refuses the
+    change while another process reads the file.
     """
     with engine.connect() as connection, suppress(sqlite3.OperationalError):
         connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
 
 
 def _sqlite_path(url: URL) -> Path | None:
-    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
+    name = url.database
+    if url.get_backend_name() != "sqlite" or not name or name == ":memory:":
         return None
-    return Path(url.database)
+    if not name.startswith("file:") or "uri" not in url.query:
+        return Path(name)
+    named = unquote(name.removeprefix("file:").partition("?")[0])  # sqlite.org/uri.html
+    return None if named in ("", ":memory:") or url.query.get("mode") == "memory" else Path(named)
 
 
-def _check_sqlite_file(url: URL, path: Path, place: str, create: bool) -> URL:
+def _file_engine(url: URL, path: Path, place: str, create: bool, foreign: bool) -> tuple[Engine, bool]:
+    """Return an engine for a SQLite file, and whether other hosts may share its folder. Raise `InputError`."""
+    read_only = _check_sqlite_file(path, place, create)
+    prepare = ReadingBound(path.stat().st_size).prepare if foreign else _unbounded
+    mount = mount_of(path)
+    if read_only:
+        url = _read_only(path, place, mount)
+    elif mount.is_shared and "vfs" not in url.query:
+        if create:
+            refuse_without_locks(path, mount, place)
+        if path.exists():
+            leave_wal(path, mount, place, prepare)
+    engine = _engine(url, place)
+    # First of all listeners: the first statement reads the schema, which alone can be endless.
+    event.listen(engine, "connect", prepare, insert=True)
+    if mount.is_shared:
+        event.listen(engine, "connect", _wait_longer)
+    return engine, mount.is_shared
+
+
+def _check_sqlite_file(path: Path, place: str, create: bool) -> bool:
+    """Make the folder of a store, if `create`. Return True if this user can only read the file or its folder."""
     if path.is_dir():
         raise InputError(f"store {place} is a folder. Name a file in it, as {path / 'rigctl.db'}")
     if create:
         with explain_errors(place):
             path.parent.mkdir(parents=True, exist_ok=True)
-        return url
+        return False
     if not path.exists():
         raise NoStoreError(
             f"store {place} does not exist. `rigctl run` creates it; --store or RIGCTL_STORE names another"
         )
     effective = os.access in os.supports_effective_ids
-    if all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent)):
-        return url
-    # Reading a WAL-mode file creates files beside it (sqlite.org/wal.html#readonly), unless it is opened read-only.
+    return not all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent))
+
+
+def _read_only(path: Path, place: str, mount: Mount) -> URL:
+    """Return the URL of a file that this user cannot write.
+
+    Reading a file in WAL mode creates files beside it (sqlite.org/wal.html#readonly), unless it is opened as immutable.
+    """
     wal = path.with_name(path.name + "-wal")
     has_wal = wal.exists() and wal.stat().st_size > 0
-    query = {"mode": "ro", "uri": "true"} | ({} if has_wal else {"immutable": "1"})
+    if mount.is_shared and has_wal and is_wal(path):
+        raise InputError(
+            f"store {place} is on {mount.kind} in WAL mode, which SQLite forbids there, and this user cannot change "
+            f"the mode: its owner can, by `rigctl runs`. {LOCAL_OR_SERVER}"
+        )
+    immutable = not has_wal and (not mount.is_shared or is_wal(path))
+    query = {"mode": "ro", "uri": "true"} | ({"immutable": "1"} if immutable else {})
     return URL.create("sqlite", database=f"file:{path.resolve().as_posix()}", query=query)
 
 
 def _engine(url: URL, place: str) -> Engine:
-    if is_postgresql(url):
+    if is_postgresql(url.drivername):
         with extra("postgresql", f"store {place}"):
             return postgresql_engine(url, json_serializer=_json, json_deserializer=_json_as_text)
     try:
@@ -145,6 +183,14 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA synchronous = FULL")
 
 
+def _unbounded(_connection: sqlite3.Connection, _record: object) -> None:
+    """Set no limits: the file is the user's own."""
+
+
+def _wait_longer(connection: sqlite3.Connection, _record: object) -> None:
+    connection.execute(f"PRAGMA busy_timeout = {WAIT_MS:d}")
+
+
 def _begin_sqlite(connection: Connection) -> None:
     # IMMEDIATE makes a writer wait for the lock at its start; taking the lock after a read could fail (SQLITE_BUSY).
     write = connection.get_execution_options().get("rigctl_write")
@@ -161,8 +207,11 @@ def _check_foreign(connection: Connection, place: str) -> None:
     refuse_damage(connection, place)
 
 
-def _check_tables(connection: Connection, place: str, create: bool) -> None:
-    """Raise `InputError` for another program's database or another version; create the tables in an empty database."""
+def _check_tables(connection: Connection, place: str, create: bool) -> bool:
+    """Create the tables in an empty database, and return whether it was empty.
+
+    Raise `InputError` for another program's database or another version.
+    """
     existing = set(inspect(connection).get_table_names())
     if (odd := _why_foreign(connection)) is not None:
         raise InputError(f"store {place} is not a store of rigctl: {odd}. Name another file with --store")
@@ -173,7 +222,7 @@ def _check_tables(connection: Connection, place: str, create: bool) -> None:
                 f"store {place} was written by an older {_rigctl_of(version)}. Use that version, or copy its runs "
                 f"into a new store: `rigctl import {place} --store NEW.db`"
             )
-        return
+        return False
     sqlite = connection.dialect.name == "sqlite"
     if (existing and sqlite) or existing & set(metadata.tables):
         raise InputError(
@@ -186,6 +235,7 @@ def _check_tables(connection: Connection, place: str, create: bool) -> None:
     connection.execute(insert(versions).values(version=SCHEMA_VERSION))
     if sqlite:
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID:d}")
+    return True
 
 
 def _known_version(version: object, place: str) -> int:

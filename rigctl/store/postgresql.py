@@ -34,13 +34,13 @@ _ARGUMENTS: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-_TIMEOUT: Final = "rigctl_timeout"
+TIMEOUT: Final = "rigctl_timeout"
 _TIMEOUT_S: Final = 120.0
 """Longest duration of a statement, result included. The longest statements on a large store take seconds."""
 
 
-def is_postgresql(url: URL) -> bool:
-    return url.drivername in _DRIVERS
+def is_postgresql(driver: str) -> bool:
+    return driver in _DRIVERS
 
 
 def password_parameters() -> frozenset[str]:
@@ -57,8 +57,11 @@ def postgresql_engine(url: URL, **given: Any) -> Engine:  # noqa: ANN401 — as 
     import psycopg  # noqa: F401 — an optional package
 
     most_s = _timeout_s(url)
-    arguments = {name: value for name, value in _ARGUMENTS.items() if name not in url.query}
-    with_driver = url.set(drivername="postgresql+psycopg").difference_update_query([_TIMEOUT])
+    arguments: dict[str, Any] = {name: value for name, value in _ARGUMENTS.items() if name not in url.query}
+    with_driver = url.set(drivername="postgresql+psycopg").difference_update_query([TIMEOUT])
+    if "," in (url.host or ""):  # SQLAlchemy has its own form for several hosts
+        arguments |= {"host": url.host, "port": url.query.get("port", "")}
+        with_driver = with_driver.set(host=None).difference_update_query(["port"])
     engine = create_engine(with_driver, poolclass=NullPool, connect_args=arguments, **given)
     event.listen(engine, "do_connect", _connecting(most_s))
     event.listen(engine, "begin", _begin)
@@ -66,13 +69,13 @@ def postgresql_engine(url: URL, **given: Any) -> Engine:  # noqa: ANN401 — as 
 
 
 def _timeout_s(url: URL) -> float:
-    given = url.query.get(_TIMEOUT, f"{_TIMEOUT_S}")
+    given = url.query.get(TIMEOUT, f"{_TIMEOUT_S}")
     try:
         seconds = float(str(given))
     except ValueError:
         seconds = 0.0
     if not 1 <= seconds <= 86_400:
-        raise InputError(f'store: {_TIMEOUT} "{given}": expected 1 to 86400 seconds, as in ?{_TIMEOUT}=600')
+        raise InputError(f'store: {TIMEOUT} "{given}": expected 1 to 86400 seconds, as in ?{TIMEOUT}=600')
     return seconds
 
 

@@ -1,9 +1,10 @@
 -- Schemas of all SQLite files that rigctl has written: run files and stores. `rigctl import` takes no other
 -- (store/foreign.py). The first number of a schema is its version in the table rigctl_schema. The second number
 -- counts what development versions wrote, and how they changed an older store. After a change of store/schema.py
--- a test fails until the new tables are here, under the name of a new schema. No line is removed.
+-- a test fails until the new tables are here, under the name of a new schema. No line is removed. 6.2 is 6.1 with
+-- the table that the first read of a run adds (store/kept_results.py).
 
--- in 1 2 3.1 3.2 3.3 4.1 4.2 4.3 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6
+-- in 1 2 3.1 3.2 3.3 4.1 4.2 4.3 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6.1 6.2
 CREATE TABLE rigctl_schema (
     version INTEGER NOT NULL,
     PRIMARY KEY (version)
@@ -21,7 +22,7 @@ CREATE TABLE runs (
     PRIMARY KEY (run)
 );
 
--- in 2 3.1 3.2 3.3 4.1 4.2 4.3 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6
+-- in 2 3.1 3.2 3.3 4.1 4.2 4.3 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6.1 6.2
 CREATE TABLE runs (
     run VARCHAR(64) NOT NULL,
     title TEXT NOT NULL,
@@ -34,7 +35,7 @@ CREATE TABLE runs (
     PRIMARY KEY (run)
 );
 
--- in 1 2 3.1 3.2 3.3 4.1 4.2 4.3 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6
+-- in 1 2 3.1 3.2 3.3 4.1 4.2 4.3 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6.1 6.2
 CREATE TABLE facts (
     run VARCHAR(64) NOT NULL,
     node VARCHAR(64) NOT NULL,
@@ -108,7 +109,7 @@ CREATE TABLE repetitions (
     FOREIGN KEY(run) REFERENCES runs (run) ON DELETE CASCADE
 );
 
--- in 3.3 4.1 5.1 5.4 5.7 6
+-- in 3.3 4.1 5.1 5.4 5.7 6.1 6.2
 CREATE TABLE repetitions (
     id INTEGER NOT NULL,
     run VARCHAR(64) NOT NULL,
@@ -132,7 +133,7 @@ CREATE TABLE repetitions (
     FOREIGN KEY(run) REFERENCES runs (run) ON DELETE CASCADE
 );
 
--- in 1 2 3.1 3.2 3.3 4.1 4.2 4.3 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6
+-- in 1 2 3.1 3.2 3.3 4.1 4.2 4.3 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6.1 6.2
 CREATE INDEX repetitions_of_run ON repetitions (run, id);
 
 -- in 1 2 3.1 4.2 5.2 5.5 5.8
@@ -153,7 +154,7 @@ CREATE TABLE flows (
     FOREIGN KEY(repetition_id) REFERENCES repetitions (id) ON DELETE CASCADE
 );
 
--- in 3.2 3.3 4.1 4.3 5.1 5.3 5.4 5.6 5.7 5.9 6
+-- in 3.2 3.3 4.1 4.3 5.1 5.3 5.4 5.6 5.7 5.9 6.1 6.2
 CREATE TABLE flows (
     repetition_id INTEGER NOT NULL,
     position INTEGER NOT NULL,
@@ -172,7 +173,7 @@ CREATE TABLE flows (
     FOREIGN KEY(repetition_id) REFERENCES repetitions (id) ON DELETE CASCADE
 );
 
--- in 2 3.1 3.2 3.3 4.1 4.2 4.3 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6
+-- in 2 3.1 3.2 3.3 4.1 4.2 4.3 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6.1 6.2
 CREATE TABLE counters (
     repetition_id INTEGER NOT NULL,
     position INTEGER NOT NULL,
@@ -184,7 +185,7 @@ CREATE TABLE counters (
     FOREIGN KEY(repetition_id) REFERENCES repetitions (id) ON DELETE CASCADE
 );
 
--- in 4.1 4.2 4.3 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6
+-- in 4.1 4.2 4.3 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6.1 6.2
 CREATE TABLE probes (
     repetition_id INTEGER NOT NULL,
     position INTEGER NOT NULL,
@@ -197,7 +198,7 @@ CREATE TABLE probes (
     FOREIGN KEY(repetition_id) REFERENCES repetitions (id) ON DELETE CASCADE
 );
 
--- in 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6
+-- in 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6.1 6.2
 CREATE TABLE tags (
     run VARCHAR(64) NOT NULL,
     name VARCHAR(64) NOT NULL,
@@ -206,7 +207,7 @@ CREATE TABLE tags (
     FOREIGN KEY(run) REFERENCES runs (run) ON DELETE CASCADE
 );
 
--- in 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6
+-- in 5.1 5.2 5.3 5.4 5.5 5.6 5.7 5.8 5.9 6.1 6.2
 CREATE TABLE accepted (
     run VARCHAR(64) NOT NULL,
     accepted_at FLOAT NOT NULL,
@@ -264,7 +265,7 @@ CREATE TABLE nights (
     FOREIGN KEY(run) REFERENCES runs (run) ON DELETE SET NULL
 );
 
--- in 6
+-- in 6.1 6.2
 CREATE TABLE nights (
     scenario VARCHAR(255) NOT NULL,
     rig VARCHAR(255) NOT NULL,
@@ -282,11 +283,21 @@ CREATE TABLE nights (
     FOREIGN KEY(run) REFERENCES runs (run) ON DELETE SET NULL
 );
 
--- in 6
+-- in 6.1 6.2
 CREATE TABLE night_figures (
     run VARCHAR(64) NOT NULL,
     rules INTEGER NOT NULL,
     figures TEXT NOT NULL,
     PRIMARY KEY (run),
+    FOREIGN KEY(run) REFERENCES runs (run) ON DELETE CASCADE
+);
+
+-- in 6.2
+CREATE TABLE kept_results (
+    run VARCHAR(64) NOT NULL,
+    part VARCHAR(16) NOT NULL,
+    stamp VARCHAR(64) NOT NULL,
+    packed BLOB NOT NULL,
+    PRIMARY KEY (run, part),
     FOREIGN KEY(run) REFERENCES runs (run) ON DELETE CASCADE
 );

@@ -30,6 +30,7 @@ from sqlalchemy import (
 )
 
 from rigctl.base.errors import InputError, join_names
+from rigctl.base.texts import printable
 from rigctl.records import Acceptance, Facts, Night, Repetition, RepetitionHead, RunInfo, RunPlan, RunStatus, Status
 from rigctl.store.bounds import harmless_row
 from rigctl.store.errors import explain_errors, make_record
@@ -60,6 +61,7 @@ _LATEST: Final = re.compile(r"latest(?:~([0-9]{1,6}))?", re.ASCII)
 _MOST_NAMED: Final = 5
 """Most runs named in the message about an ambiguous run id."""
 _PARTS: Final = 1 << 16
+_CLOCKS_DIFFER_S: Final = 60.0
 _CLOCKS_APART_S: Final = 86_400.0
 """A run that starts more than this after now was stored under a wrong clock."""
 
@@ -341,6 +343,14 @@ class Store:
             raise self._no_runs()
         count = "1 run" if len(ids) == 1 else f"{len(ids)} runs"
         raise InputError(f"{reference}: the store has {count}. `rigctl runs` lists them")
+
+    def later_run(self, started_at: float) -> str | None:
+        """Return the last run by id if it began, by its clock, over a minute after the Unix time `started_at`."""
+        query = select(func.max(runs.c.run))
+        with explain_errors(self.place), self.engine.connect() as connection:
+            last = connection.scalar(query)
+        is_later = isinstance(last, str) and last > new_run_id(started_at + _CLOCKS_DIFFER_S)
+        return printable(last) if is_later else None
 
     def _no_runs(self) -> InputError:
         return InputError(f"store {self.place} has no runs yet. Start one with `rigctl run`")

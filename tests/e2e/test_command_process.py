@@ -10,6 +10,7 @@ from typing import Any, Final
 import builders
 import pytest
 from cases import from_file
+from many_nights import measure, mesh_plan
 from processes import DEADLINE_S
 
 from rigctl.store import open_store
@@ -83,6 +84,35 @@ def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
     done = in_bash(store, "export --level intervals | head -1")
     assert done.stdout.startswith("run,cell,")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture
+def slower(tmp_path: Path) -> Path:
+    """Twenty nights, and a tenth less on the last eight."""
+    path = tmp_path / "slower.db"
+    with open_store(str(path)) as opened:
+        for night in range(20):
+            measure(opened, mesh_plan(("a", "b")), night, lambda night, _: 0.9 if night > 11 else 1.0)
+    return path
+
+
+@from_file
+def test_the_exit_code_is_the_commands_own_when_its_reader_is_gone(slower: Path, words: str, code: int) -> None:
+    (slower.parent / "closed.yaml").write_text(CLOSED_RIG)
+    expected = ended(slower, sys.executable, "-m", "rigctl", *words.split())
+    assert expected.returncode == code, expected.stderr
+    reading, writing = os.pipe()
+    os.close(reading)
+    environment = os.environ | {"RIGCTL_STORE": str(slower), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "rigctl", *words.split()]
+    how: dict[str, Any] = {"cwd": slower.parent, "env": environment, "timeout": DEADLINE_S, "check": False}
+    try:
+        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, **how)
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+        both = subprocess.run(command, stdout=writing, stderr=writing, **how)
+        assert both.returncode == code
+    finally:
+        os.close(writing)
 
 
 @from_file

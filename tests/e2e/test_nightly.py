@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from processes import all_commands, eventually, program
 from user import Command, User
 
 from rigctl.base.errors import InputError
+from rigctl.nightly.zone import zone_of_machine
 from rigctl.records import RunStatus
 
 SCENARIO = "title: nightly\nrig: gigablox\npairs: [pi1 -> pi2]\nduration: 60s\nmax_skew: 1s\n"
@@ -87,7 +89,13 @@ def test_nights_and_their_site_from_their_installation_to_their_removal(user: Sl
     out = user.install("--publish", "site")
     for part in ("Add this line to your crontab (crontab -e)", "30 2 * * * ", " -m rigctl nightly run lab\n"):
         assert part in out
-    assert "lab: has not run yet; next: " in user.rigctl("nightly", "status")
+    zone = zone_of_machine()
+    assert f" TZ={zone} " in out
+    assert f"every night at 02:30 ({zone}); next: " in out
+    for shell in ("Asia/Kolkata", "Australia/Lord_Howe", zone):
+        user.environment["TZ"] = str(shell)
+        assert re.search(rf"^lab: has not run yet; next: [-\d]+ 02:30 \({zone}\)\.$", user.rigctl("nightly", "status"))
+    del user.environment["TZ"]
 
     state = user.folder / "state/rigctl/nightly/lab.json"
     state.write_text('{"installed_at": 1, "looked_until": NaN, "pending": []}')

@@ -4,9 +4,10 @@ import json
 import os
 import re
 import signal
+import time
 
 import pytest
-from builders import GIGABLOX
+from builders import GIGABLOX, plan
 from processes import eventually
 from real_runs import Maker, Real
 from user import User, listening_in, traffic
@@ -118,3 +119,17 @@ def test_a_rig_that_stays_is_held_by_one_run_and_is_clean_after_an_interruption_
         eventually(lambda: guest.agents() == [])
     assert listening_in(guest, "pi2") <= 1  # the node's own SSH server
     guest.rigctl("run", "s.yaml", "--duration", "800ms", "--no-report")
+
+
+@pytest.mark.parametrize(("ahead_s", "is_told"), [(3600.0, True), (400 * 86_400.0, True), (-3600.0, False)])
+def test_a_run_under_a_clock_that_is_behind_the_store_says_so(replayed: User, ahead_s: float, is_told: bool) -> None:
+    replayed.replay.says(measured={"*": [900.0]})
+    with replayed.store(create=True) as store:
+        other = store.begin(plan(), {}, {}, time.time() + ahead_s)
+    said = replayed.rigctl(
+        "run", replayed.scenario("rig: gigablox\npairs: [pi1 -> pi2]\nduration: 60s\n"), "--no-report"
+    )
+    with replayed.store() as store:
+        (own,) = set(store.run_ids()) - {other}
+    told = f"is before the store's last run, {other}. While one of the clocks is wrong, `latest` may mean that run"
+    assert (told in " ".join(said.split()), f"name this run as {own}" in " ".join(said.split())) == (is_told, is_told)

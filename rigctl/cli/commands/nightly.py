@@ -32,7 +32,7 @@ from rigctl.rig.load import rigs_folder
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.site.folder import check_folder
 from rigctl.store import NoStoreError, SilentStoreError, open_store
-from rigctl.store.address import parse_address
+from rigctl.store.address import parse_address, written_address
 from rigctl.store.open import default_path
 
 nightly_commands = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -97,7 +97,7 @@ def install_nightly(
         "scenario": _absolute_reference(scenario),
         "rig": _absolute_reference(rig) if rig is not None else _rig_of(loaded),
         "at": at,
-        "store": _store_address(store),
+        "store": str(default_path()) if store is None else written_address(store),
         "wait": wait,
         "deadline": deadline,
         "confirm": not no_confirm,
@@ -111,7 +111,7 @@ def install_nightly(
     settings = _check_settings(chosen, {key: value for key, value in given.items() if value is not None})
     check_channel(settings, os.environ)
     parse_address(store_address(settings, os.environ))
-    _print_installed(chosen, installer.install(chosen, settings, time.time()), settings)
+    _print_installed(chosen, installer.install(chosen, settings, time.time()))
 
 
 @nightly_commands.command("run")
@@ -122,6 +122,7 @@ def run_night(name: Name) -> int:
     """
     end_by((signal.SIGTERM, signal.SIGHUP), "rigctl nightly was ended by a signal")
     settings = load_settings(name)
+    _use_zone(settings)
     remembered = installer.state(name, time.time())
     logs = state_folder() / "logs" / name
     if remembered.damage is not None:
@@ -182,7 +183,7 @@ def show_nightlies(
         for night in own.nights:
             word = str(night.outcome) if night.outcome else "unknown"
             text = " ".join(filter(None, (night.run, night_sentence(night))))
-            print(f"  {date_of(night.due_at)}  {word:<15} {text}".rstrip())
+            print(f"  {date_of(night.due_at, own.own.at.tzinfo)}  {word:<15} {text}".rstrip())
     for message in damaged:
         print(message)
 
@@ -223,14 +224,6 @@ def _rig_of(rig: Rig) -> str:
     return rig.source.stem if rig.source.parent == rigs_folder() else str(rig.source.absolute())
 
 
-def _store_address(store: str | None) -> str:
-    """Return the store's URL or absolute path. Raise `InputError` for a malformed URL."""
-    if store is None:
-        return str(default_path())
-    parse_address(store)
-    return store if "://" in store else str(Path(store).expanduser().absolute())
-
-
 def _headers(given: list[str]) -> dict[str, str]:
     headers = {}
     for text in given:
@@ -243,21 +236,36 @@ def _headers(given: list[str]) -> dict[str, str]:
     return headers
 
 
-def _print_installed(name: str, done: installer.Installation, settings: NightlySettings) -> None:
-    due = moment(next_due(settings.at, time.time()))
+def _print_installed(name: str, done: installer.Installation) -> None:
+    own = done.settings
+    when = f"every night at {own.at:%H:%M}{_in_zone(own)}; next: {moment(next_due(own.at, time.time()), own.at.tzinfo)}"
     if done.cron is None:
-        print(f"{name} runs every night at {settings.at:%H:%M}; next: {due}.")
+        print(f"{name} runs {when}.")
     else:
         print("No systemd user manager runs here. Add this line to your crontab (crontab -e):")
         print(done.cron)
-    limit = f"{format_duration(settings.wait)} of waiting and {format_duration(deadline_s(settings))} of measuring"
-    print(f"A night ends after at most {limit}.")
-    print(f"settings {done.settings}")
+        print(f"cron then starts {name} {when}. That is this machine's time zone.")
+        if os.environ.get("TZ", own.zone) != own.zone:
+            print(f"TZ={os.environ['TZ']} of this shell does not count for cron.")
+    print(f"A night ends after at most {format_duration(own.wait)} of waiting and", end=" ")
+    print(f"{format_duration(deadline_s(own))} of measuring.")
+    print(f"settings {done.file}")
     for unit in done.units:
         print(f"unit     {unit}")
     if done.remark:
         print(done.remark)
     print(f"Try it now: rigctl nightly run {name}")
+
+
+def _in_zone(own: NightlySettings) -> str:
+    return f" ({own.zone})" if own.zone else ""
+
+
+def _use_zone(own: NightlySettings) -> None:
+    """Make the zone of a nightly the local time of this process and of the commands that it starts."""
+    if own.zone is not None:
+        os.environ["TZ"] = own.zone
+        time.tzset()
 
 
 class NightStatus(Model):
@@ -281,6 +289,7 @@ class NightlyStatus(Model):
     name: str
     scenario: str = at("own.scenario")
     rig: str = at("own.rig")
+    zone: str | None = at("own.zone", "Time zone of its time of day; null: installed by an older rigctl.")
     answer: str = Field(description="The state in one sentence.")
     next_due_at: UtcText
     timer: Annotated[
@@ -313,14 +322,14 @@ class _Nightly:
 
     @property
     def answer(self) -> str:
-        last = "has not run yet"
+        last, zone = "has not run yet", self.own.at.tzinfo
         if self.nights:
             night = self.nights[0]
             became = _WORDS[night.outcome] if night.outcome else "is running, or was killed"
-            last = f"last night ({date_of(night.due_at)}): {became}"
+            last = f"last night ({date_of(night.due_at, zone)}): {became}"
         untold = f"; {plural(self.untold, 'night is', 'nights are')} still to be reported" if self.untold else ""
         stopped = "; its timer does not run" if self.active is False else ""
-        return f"{self.name}: {last}; next: {moment(self.next_due_at)}{untold}{stopped}."
+        return f"{self.name}: {last}; next: {moment(self.next_due_at, zone)}{_in_zone(self.own)}{untold}{stopped}."
 
 
 def _read_nightly(name: str) -> _Nightly:

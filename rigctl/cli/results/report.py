@@ -12,8 +12,6 @@ import typer
 
 from rigctl.cli.options import RunId, StoreAddress, complete_run
 from rigctl.cli.output import PAGES_FOLDER, choose_page, find_pages_folder
-from rigctl.cli.stored_runs import read_view
-from rigctl.store import open_store
 
 if TYPE_CHECKING:
     from rigctl.analysis.run_view import RunView
@@ -53,6 +51,9 @@ def write_report(
     ] = None,
     store: StoreAddress = None,
 ) -> None:
+    from rigctl.cli.stored_runs import read_view  # `report --help` does not read a store
+    from rigctl.store import open_store
+
     paged = output is not None or other is not None or fragment is None
     folder = (find_pages_folder(output) or Path(PAGES_FOLDER)) if paged else Path()
     own = None

@@ -8,15 +8,10 @@ Examples:
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from rigctl.base.errors import InputError
 from rigctl.cli.options import RunId, StoreAddress
 from rigctl.cli.output import write_output
-from rigctl.cli.stored_runs import read_view
-from rigctl.report.document import document
-from rigctl.report.printers.terminal import print_document
-from rigctl.store import open_store
 
 
 def show_run(
@@ -28,6 +23,14 @@ def show_run(
 ) -> None:
     if markdown and json:
         raise InputError("show: --markdown and --json both print to standard output. Choose one")
+    # `show --help` needs none of what reads and prints a run.
+    from rich.console import Console
+
+    from rigctl.cli.stored_runs import read_view
+    from rigctl.report.document import document
+    from rigctl.report.printers.terminal import print_document
+    from rigctl.store import open_store
+
     with open_store(store, create=False) as opened:
         shown = document(read_view(opened, run))
     if markdown:

@@ -98,7 +98,7 @@ def _make(arch: Arch, folder: Path) -> None:
         image_folder.mkdir()
         try:
             files = download_packages(work / "apt", _DEBIAN[arch], [*_PACKAGES, f"linux-image-{_DEBIAN[arch]}"])
-            root = _unpack(files, work / "root")
+            root = unpack_packages(files, work / "root")
             (image_folder / "packages").write_text("".join(f"{file.stem}\n" for file in files))
             _keep_kernel(root, image_folder)
             _furnish(root)
@@ -109,7 +109,7 @@ def _make(arch: Arch, folder: Path) -> None:
         image_folder.rename(folder)
 
 
-def _unpack(packages: list[Path], root: Path) -> Path:
+def unpack_packages(packages: list[Path], root: Path) -> Path:
     """Unpack packages into `root`, without running maintainer scripts, and return `root`."""
     for name in (*_FOLDERS, *(f"usr/{name}" for name in _MERGED)):
         (root / name).mkdir(parents=True, exist_ok=True)

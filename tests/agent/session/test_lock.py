@@ -3,6 +3,7 @@
 import fcntl
 import re
 import secrets
+import socket
 import termios
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -55,6 +56,26 @@ def test_first_come_first_served_and_nobody_who_does_not_wait_comes_between(ask:
         hasty = ask("hasty", "now")
         assert hasty.process.wait(DEADLINE_S) == 3
         holder = has_it(waiter)
+
+
+@pytest.mark.parametrize("places", [[63], [62, 63], [0, 63]])
+def test_an_agent_whose_place_a_stranger_has_says_that_it_waits(binary: Path, places: list[int]) -> None:
+    lock = secrets.token_hex(6)
+    with ExitStack() as stack:
+        for place in places:
+            stranger = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+            stranger.bind(f"\0rigctl-lock-{lock}-{place}")
+        words = [str(binary), "--lock", lock, "17 anna"]
+        agent = stack.enter_context(Talk(words[:1], *words[1:], "wait", greets=False))
+        waits(agent, 64)
+        hasty = stack.enter_context(Talk(words[:1], *words[1:], "now", greets=False))
+        assert hasty.process.wait(DEADLINE_S) == 3
+        assert hasty.event("busy")["place"] == 64
+        stranger.close()
+        if len(places) == 1:
+            has_it(agent)
+        else:
+            waits(agent, places[0] + 1)
 
 
 @pytest.mark.windows

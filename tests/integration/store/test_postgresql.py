@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from threading import Event, Thread, Timer
 from typing import Any
+from urllib.parse import quote
 
 import builders
 import postgres
@@ -16,6 +17,7 @@ from processes import DEADLINE_S
 
 from rigctl.base.errors import InputError, RigError
 from rigctl.store import NoStoreError, open_store
+from rigctl.store.address import written_address
 from rigctl.store.errors import SilentStoreError, explain_errors
 from rigctl.store.rows import flow_row
 
@@ -50,6 +52,35 @@ def test_both_forms_of_the_url_name_one_store_and_need_only_psycopg(server: post
         with open_store(server.url(database, scheme=scheme), create=False) as store:
             assert store.run_ids() == [run]
             assert store.place == f"postgresql://rigctl@/{database}"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "host={folder} dbname={name} user=rigctl",
+        "  host = '{folder}'   user=rigctl dbname='{name}' rigctl_timeout=60",
+        "postgresql://rigctl@{quoted}/{name}",
+        "postgres://rigctl@{quoted}:5432/{name}?rigctl_timeout=60",
+        "postgresql+psycopg://rigctl@{quoted}/{name}?sslmode=disable",
+        "postgresql://rigctl@{quoted}:5433,{quoted}:5432/{name}",
+    ],
+)
+def test_the_forms_of_libpq_name_the_same_store(server: postgres.Server, database: str, form: str) -> None:
+    with open_store(server.url(database)) as store:
+        run = store.begin(builders.plan(), {}, {}, 1.0)
+    address = form.format(folder=server.folder, quoted=quote(str(server.folder), safe=""), name=database)
+    for each in (address, written_address(address)):
+        with open_store(each, create=False) as store:
+            assert store.run_ids() == [run]
+            assert "rigctl_timeout" not in store.place
+
+
+def test_a_password_in_a_connection_string_is_used_and_not_shown(server: postgres.Server, database: str) -> None:
+    server.sql("GRANT CREATE ON SCHEMA public TO anna")
+    with open_store(f"host={server.folder} dbname={database} user=anna password={PASSWORD}") as store:
+        assert store.run_ids() == []
+        assert PASSWORD not in store.place
+    assert "refuses the user" in refused(f"host={server.folder} dbname={database} user=anna password='{PASSWORD} '")
 
 
 def test_a_user_needs_a_name_a_password_and_the_right_to_make_tables(server: postgres.Server, database: str) -> None:

@@ -205,3 +205,13 @@ def test_tags_and_removals_say_that_the_disk_is_full(disk: Path) -> None:
     (disk / "filling").unlink()
     with open_store(str(disk / "store.db"), create=False) as store:
         assert store.run_ids() == [run]
+
+
+@pytest.mark.parametrize(("ahead_s", "is_later"), [(-1.0, False), (30.0, False), (90.0, True), (1.99e8, True)])
+def test_a_run_that_is_later_by_its_clock_is_named(store: Store, ahead_s: float, is_later: bool) -> None:
+    now_s = 1_595_959_285.0  # 2020-07-28, of a Raspberry Pi that has just started
+    assert store.later_run(now_s) is None
+    store.begin(builders.plan(), {}, {}, now_s - 9e6)
+    assert store.later_run(now_s) is None
+    run = store.begin(builders.plan(), {}, {}, now_s + ahead_s)
+    assert store.later_run(now_s) == (run if is_later else None)

@@ -2,17 +2,20 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 import pytest
 from builders import plan
+from cases import from_file
 
 from rigctl.base.errors import RigError
 from rigctl.nightly.commands import CommandResult, Commands, read_outcome
 from rigctl.nightly.message import MOST_CHARACTERS, Message, News, message, night_sentence
 from rigctl.nightly.night import Done, one_night, without_store
-from rigctl.nightly.schedule import Item, alone, date_of, state_of
+from rigctl.nightly.schedule import Item, alone, date_of, moment, state_of
 from rigctl.nightly.settings import NightlySettings
 from rigctl.records import Night, NightOutcome, Unmet
 from rigctl.store import Store, open_store
@@ -235,6 +238,23 @@ def test_what_could_not_be_delivered_goes_out_with_the_next_one(desk: Desk) -> N
     desk.night(3)
     assert desk.titles() == ["22: Test 1 is slower."]
     assert "| the table |" in desk.told[0].markdown
+
+
+@from_file
+def test_a_night_that_cron_starts_after_the_skipped_hour_is_not_missed(
+    desk: Desk, name: str, hour: str, starts: list[str], due: str
+) -> None:
+    zone = ZoneInfo(name)
+    given = {"scenario": "gigablox", "rig": "lab", "at": hour, "store": "r.db", "zone": name}
+    desk.settings = NightlySettings.model_validate(given)
+    times = [datetime.fromisoformat(start).replace(tzinfo=zone).timestamp() for start in starts]
+    for now_s in times:
+        state = state_of(desk.state, times[0] - DAY / 24)
+        one_night(cast(Commands, desk), desk.store.history, state, iter([now_s] * 9).__next__)
+    assert (desk.outcomes(), desk.told) == (["quiet"] * len(starts), [])
+    nights = desk.store.history.nights()
+    assert moment(nights[-2].due_at, zone) == due
+    assert [night.due_at for night in nights[1:]] == [night.next_due_at for night in nights[:-1]]
 
 
 STATE = f'{{"installed_at": {FIRST}, "looked_until": {FIRST}, "pending": []}}'

@@ -18,6 +18,7 @@ from cases import from_file
 from rigctl.records import Acceptance, PortSeries, RunStatus
 from rigctl.store import Store, foreign, open_store, run_files
 from rigctl.store.foreign import recorded_schemas, schema_of
+from rigctl.store.kept_results import read_kept, write_kept
 from rigctl.store.run_files import pack_runs, take
 from rigctl.store.schema import SCHEMA_VERSION
 
@@ -225,10 +226,43 @@ def test_a_whole_store_that_is_in_use_is_imported(store: Store, tmp_path: Path) 
     assert (outcome.run, outcome.new) == (run, True)
 
 
+@pytest.mark.parametrize("kept", [{"cells": b""}, {"cells": b"x"}, {"a": b"x", "b": b"", "c": bytes(100_000)}])
+def test_a_whole_store_whose_results_are_kept_is_imported(store: Store, tmp_path: Path, kept: dict[str, bytes]) -> None:
+    with open_store(str(tmp_path / "other.db")) as other:
+        run = filled(other)
+        write_kept(other, run, "stamp", kept)
+    (outcome,) = take(store, [tmp_path / "other.db"])
+    assert (outcome.run, outcome.new) == (run, True)
+    assert read_kept(store, run, "stamp") == {}
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("ALTER TABLE kept_results ADD COLUMN more TEXT", "table kept_results is not as any rigctl made it"),
+        ("CREATE INDEX more ON kept_results (stamp)", "index more is of no rigctl"),
+        ("CREATE VIEW more AS SELECT * FROM kept_results", "view more is of no rigctl"),
+    ],
+)
+def test_a_changed_table_of_kept_results_refuses_the_file(
+    store: Store, tmp_path: Path, statement: str, told: str
+) -> None:
+    with open_store(str(tmp_path / "other.db")) as other:
+        write_kept(other, filled(other), "stamp", {"cells": b"x"})
+    changed(tmp_path / "other.db", statement)
+    assert told in refusal(store, tmp_path / "other.db")
+
+
 def test_the_tables_that_this_rigctl_writes_are_recorded(file: Path, tmp_path: Path) -> None:
     """Add changed tables to `rigctl/store/schemas.sql` under a new name; never change those that are there."""
-    with open_store(str(tmp_path / "new.db")) as made, open_store(str(file), create=False) as packed:
-        for opened in (made, packed):
+    with open_store(str(tmp_path / "read.db")) as read:
+        write_kept(read, filled(read), "stamp", {"cells": b"x"})
+    with (
+        open_store(str(tmp_path / "new.db")) as made,
+        open_store(str(tmp_path / "read.db")) as read,
+        open_store(str(file), create=False) as packed,
+    ):
+        for opened in (made, read, packed):
             with opened.engine.connect() as connection:
                 names = [name for name, own in recorded_schemas().items() if own == schema_of(connection)]
             assert [name.partition(".")[0] for name in names] == [str(SCHEMA_VERSION)]
@@ -236,7 +270,7 @@ def test_the_tables_that_this_rigctl_writes_are_recorded(file: Path, tmp_path: P
 
 def test_every_recorded_schema_differs_and_older_files_have_one_each() -> None:
     schemas = recorded_schemas()
-    assert len(set(schemas.values())) == len(schemas) == 18
+    assert len(set(schemas.values())) == len(schemas) == 19
     for path in OLDER.glob("*.db"):
         with closing(sqlite3.connect(path)) as plain:
             assert plain.execute("SELECT version FROM rigctl_schema").fetchall() == [(int(path.stem[-1]),)]

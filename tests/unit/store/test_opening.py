@@ -4,6 +4,7 @@ import os
 import re
 import sqlite3
 import struct
+import sys
 import tracemalloc
 import zlib
 from contextlib import closing
@@ -18,6 +19,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.records import Bins, DiskTimes, RoundTrips, Series, Side, TcpInfo
 from rigctl.records.flat import GROUPS, flatten, side_values
 from rigctl.store import default_path, open_store
+from rigctl.store.address import written_address
 from rigctl.store.rows import pack_bins, pack_series, unpack, unpack_bins
 from rigctl.store.schema import APPLICATION_ID, SCHEMA_VERSION
 
@@ -47,11 +49,12 @@ def test_a_new_store_is_made_with_its_folder_and_waits_for_no_reader(tmp_path: P
     filled(path)
     with closing(sqlite3.connect(path)) as plain:
         assert plain.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-        # As if another program had read it while it was made.
+        assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        # As a host does that has the folder by NFS. This host may be its server, whose own disk is local.
         assert plain.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
     filled(path)
     with closing(sqlite3.connect(path)) as plain:
-        assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert plain.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_the_address_is_of_the_environment_or_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,6 +121,22 @@ def test_a_database_url_is_never_shown_with_its_password(
     assert "hush" not in f"{caught.value}{caplog.text}"
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@from_file
+def test_names_with_odd_characters_are_paths(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there:").mkdir()
+    with open_store(name) as store:
+        assert store.run_ids() == []
+    assert (tmp_path / name).is_file()
+    assert written_address(name) == str(tmp_path / name)
+
+
+def test_a_connection_string_needs_the_drivers_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(InputError, match=r"pip install 'rigctl\[postgresql\]'$"):
+        open_store("host=/run/pg dbname=rigctl password=hush")
 
 
 def test_a_damaged_store_says_so_when_it_is_read(path: Path) -> None:
@@ -233,8 +252,28 @@ def test_a_read_only_folder_can_be_read_and_is_refused_for_a_run(path: Path) -> 
     try:
         with open_store(str(path), create=False) as store:
             assert store.run_ids() != []
-        with pytest.raises(InputError, match=r"read-only"):
+        with pytest.raises(InputError, match=r"the file is read-only for this user"):
             open_store(str(path))
+    finally:
+        os.seteuid(os.getuid())
+        path.parent.chmod(0o755)
+
+
+@from_file
+def test_a_store_that_cannot_be_written_names_what_forbids_it(
+    path: Path, name: str, file_mode: int, folder_mode: int, said: str
+) -> None:
+    path.chmod(file_mode)
+    path.parent.chmod(folder_mode)
+    if os.geteuid() == 0:
+        for folder in path.parent.parents:
+            if folder.name.startswith(("pytest-", "popen-")):
+                folder.chmod(0o755)
+        os.seteuid(65534)
+    try:
+        with pytest.raises((InputError, RigError), match=said) as raised:
+            open_store(str(path.parent / name)).history.tag("r", {"a": "b"})
+        assert "\n" not in str(raised.value)
     finally:
         os.seteuid(os.getuid())
         path.parent.chmod(0o755)

@@ -453,7 +453,7 @@ async def test_a_server_that_rigctl_made_is_reached_whatever_the_config_says(ser
 async def test_without_ssh_on_the_controller_the_config_is_read_all_the_same(
     server: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rigctl.remote.ssh_config.shutil.which", lambda _: None)
+    monkeypatch.setattr("rigctl.remote.openssh.options.shutil.which", lambda _: None)
     write_config(home, server)
     assert str(server.port) in await said(plain(server))
     assert str(server.port) in await said(server.node())

@@ -181,7 +181,7 @@ async def _server(
 ) -> Server:
     """Return how to log in to an address, from `node` in the rig file and ~/.ssh/config. Raise `NodeError`."""
     rig = {"port": port, "username": user, "tunnel": jump, "known_hosts": node.known_hosts and str(node.known_hosts)}
-    patience = {"login_timeout": CONNECT_DEADLINE_S * node.patience, "keepalive_interval": KEEPALIVE_S * node.patience}
+    patience = {"login_timeout": TOUCH_DEADLINE_S * node.patience, "keepalive_interval": KEEPALIVE_S * node.patience}
     try:
         route = await run_in_thread(route_to, address, port, user) if node.configured else BARE
     except (OSError, ValueError) as error:
@@ -210,7 +210,7 @@ async def _server(
         route = replace(route, keys=tuple(pairs), agent_only=tuple(public), skipped=())
     if node.known_hosts is not None:
         route = replace(route, known_hosts=(str(node.known_hosts),))
-    return Server(node, prefix, address, options, route)
+    return Server(node, prefix, address, options, route, CONNECT_DEADLINE_S * node.patience)
 
 
 def hop_parts(node: Node, hop: str) -> tuple[str, int | None, str | None]:
@@ -246,9 +246,9 @@ async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, 
     """Log in and return the connection. If the server drops it at once (MaxStartups), retry until the deadline."""
     watch = Watch()
     with refusals(server, watch):
-        async with asyncio.timeout(server.options.login_timeout) as deadline, _keys(server.route) as keys:
+        async with asyncio.timeout(server.deadline_s) as deadline, _keys(server.route) as keys:
             # A key may wait for a touch or a confirmation, once the host is known to answer.
-            more_s = max(0.0, TOUCH_DEADLINE_S * server.node.patience - server.options.login_timeout)
+            more_s = TOUCH_DEADLINE_S * server.node.patience - server.deadline_s
             watch.on_login = lambda: deadline.reschedule((deadline.when() or 0.0) + more_s)
             pause_s = _FIRST_PAUSE_S
             while (connection := await _log_in(server, tunnel, watch, keys)) is None:
@@ -278,8 +278,8 @@ async def _log_in(
             agent_forwarding=False,
             keepalive_count_max=KEEPALIVES,
             # The defaults of these parameters would replace what `options` has.
-            family=server.route.options.get("family", 0),
-            local_addr=server.route.options.get("local_addr"),
+            family=server.options.family,
+            local_addr=server.options.local_addr,
             **further,
         )
     except (asyncssh.ConnectionLost, ConnectionResetError):

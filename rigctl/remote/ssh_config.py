@@ -31,7 +31,9 @@ from rigctl.remote.openssh.options import not_understood, openssh_program
 CONFIG: Final = "~/.ssh/config"
 _ANSWER_S: Final = 10.0
 """Deadline of `ssh -G`, which may run a program for `Match exec`."""
+KNOWN_HOSTS: Final = "~/.ssh/known_hosts"
 _NONE: Final = "none"
+_NO_FILES: Final = (_NONE, "/dev/null")
 GONE: Final = "is not there"
 _FILES: Final = ("identityfile", "certificatefile", "userknownhostsfile", "identityagent")
 """Settings that `ssh -G` prints with tokens such as %h."""
@@ -86,8 +88,8 @@ def route_to(address: str, port: int | None, user: str | None) -> SshRoute | Non
     keys, public = _keys(said, skipped)
     agent = one.get("identityagent", "SSH_AUTH_SOCK")
     agent = os.environ.get(agent.removeprefix("$"), "") if re.fullmatch(r"\$?SSH_AUTH_SOCK", agent) else agent
-    files = [file for name in ("userknownhostsfile", "globalknownhostsfile") for file in one.get(name, "").split()]
-    known_hosts = [file for file in files if file != _NONE]
+    files = [*(known_hosts_of(said) or [KNOWN_HOSTS]), *one.get("globalknownhostsfile", "").split()]
+    known_hosts = [file for file in files if file not in _NO_FILES]
     gone = [file for file in known_hosts if not _path(file).exists() and _place(file) is not None]
     skipped += [_text_of_skipped(file, GONE) for file in gone]
     options: dict[str, Any] = {
@@ -110,6 +112,11 @@ def route_to(address: str, port: int | None, user: str | None) -> SshRoute | Non
         tuple(skipped),
         (*beyond, *unknown),
     )
+
+
+def known_hosts_of(said: Answers) -> list[str]:
+    """Return the user's files of known hosts. They are empty for `none`, with which ssh(1) would trust every host."""
+    return [file for file in said.get("userknownhostsfile", ("",))[0].split() if file not in _NO_FILES]
 
 
 def route_of_asyncssh(options: asyncssh.SSHClientConnectionOptions, known_hosts: tuple[str, ...]) -> SshRoute:

@@ -16,7 +16,7 @@ import asyncssh
 from rigctl.base.errors import NodeError
 from rigctl.base.processes import signal_group
 from rigctl.base.texts import printable
-from rigctl.remote.ssh_config import CONFIG, SshRoute, read_known_hosts
+from rigctl.remote.ssh_config import CONFIG, KNOWN_HOSTS, SshRoute, read_known_hosts
 from rigctl.rig.inventory import Node
 
 _MOST_QUOTED: Final = 300
@@ -81,6 +81,7 @@ class Server:
     address: str  # host name or IP address as in the rig file
     options: asyncssh.SSHClientConnectionOptions
     route: SshRoute
+    deadline_s: float  # until the login begins
 
     @property
     def place(self) -> str:
@@ -89,7 +90,7 @@ class Server:
     @property
     def known_hosts(self) -> str:
         """Return the known_hosts file that is searched first, to which a new host key belongs."""
-        return next(iter(self.route.known_hosts), "~/.ssh/known_hosts")
+        return next(iter(self.route.known_hosts), KNOWN_HOSTS)
 
     @property
     def known_as(self) -> str:
@@ -184,7 +185,7 @@ def _broken_login(server: Server, watch: Watch, error: asyncssh.Error | OSError)
     if watch.began:
         return f"{server.place} accepts no login of {user}: {quote(watch.banner.strip() or error)}"
     if late:
-        within = f"within {server.options.login_timeout:g} s"
+        within = f"within {server.deadline_s:g} s"
         return f"no answer from {server.place} {within}. Is it up? Does a firewall drop the packets?"
     return f"SSH to {server.place} failed: {quote(error)}. Is that an SSH server?"
 

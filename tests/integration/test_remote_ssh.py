@@ -75,15 +75,20 @@ async def test_an_unknown_host_key_is_refused_whatever_the_config_says_with_the_
     sshd: Start, home: Path
 ) -> None:
     server = sshd()
-    node = server.node(known_hosts=None)
-    (home / ".ssh/config").write_text("Host *\n  UserKnownHostsFile none\n  StrictHostKeyChecking no\n")
-    message = await refusal(node)
-    assert message.startswith(f"pi1: its host key is not known: ssh-ed25519 {server.fingerprint}.")
-    (home / ".ssh/config").unlink()
+    for file in ("none", "/dev/null"):
+        (home / ".ssh/config").write_text(f"Host *\n  UserKnownHostsFile {file}\n  StrictHostKeyChecking no\n")
+        for transport in ("ssh", "openssh"):
+            message = await refusal(server.node(known_hosts=None, transport=transport))
+            assert transport == "openssh" or message.startswith(
+                f"pi1: its host key is not known: ssh-ed25519 {server.fingerprint}."
+            )
+    message = await refusal(server.node(known_hosts=None))
     command = message.partition("if it is the same, trust it: ")[2]
+    assert command.endswith(" >> ~/.ssh/known_hosts")
     subprocess.run(["sh", "-c", command], check=True, env={"HOME": str(home), "PATH": os.environ["PATH"]})
-    async with connect_node(node) as host:
-        assert (await host.run("echo in")).stdout == "in\n"
+    for transport in ("ssh", "openssh"):
+        async with connect_node(server.node(known_hosts=None, transport=transport)) as host:
+            assert (await host.run("echo in")).stdout == "in\n"
 
 
 async def test_a_changed_host_key_is_refused_and_the_command_given_mends_it(sshd: Start, tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import asyncio
 import functools
 import os
 import random
+import re
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from rigctl.remote.openssh.channel import OpensshChannel
 from rigctl.remote.openssh.master import Master, option, options, quoted
 from rigctl.remote.openssh.options import openssh_program
 from rigctl.remote.openssh.shared import Logins, shared_jump
-from rigctl.remote.ssh_config import CONFIG, Answers, answers, file_stamp, words_of
+from rigctl.remote.ssh_config import CONFIG, Answers, answers, file_stamp, known_hosts_of, words_of
 from rigctl.remote.ssh_refusals import LoginError
 from rigctl.rig.inventory import Node
 
@@ -42,6 +43,7 @@ _OPTIONS: Final = {
     "VisualHostKey": "no",
     "ServerAliveCountMax": str(ssh.KEEPALIVES),
 }
+_FILES: Final = ("identityfile", "certificatefile", "userknownhostsfile", "identityagent", "revokedhostkeys")
 _NONE: Final = "none"
 _DROPPED: Final = "kex_exchange_identification:"
 _CLOSED: Final = "UNKNOWN port"
@@ -207,13 +209,15 @@ def _words(server: _Server, tunnel: Master | None) -> list[str]:
         "ConnectTimeout": f"{ssh.CONNECT_DEADLINE_S * node.patience:.0f}",
         "ServerAliveInterval": f"{max(1.0, ssh.KEEPALIVE_S * node.patience):.0f}",
     })  # fmt: skip
-    words += _keys(server)
+    if node.key is not None:
+        words += [option("IdentityFile", quoted(node.key)), option("IdentitiesOnly", "yes")]
     if node.known_hosts is not None:
         words += [option("UserKnownHostsFile", quoted(node.known_hosts)), option("GlobalKnownHostsFile", _NONE)]
         words.append(option("KnownHostsCommand", _NONE))
-    elif node.configured and len(words_of(server.program, home)) > 1:
-        files = server.said.get("userknownhostsfile", ("",))[0].split()
-        words.append(option("UserKnownHostsFile", " ".join(quoted(Path(file).expanduser()) for file in files)))
+    elif not known_hosts_of(server.said):
+        words.append(option("UserKnownHostsFile", quoted(f"{home}/.ssh/known_hosts")))
+    if node.configured and len(words_of(server.program, home)) > 1:
+        words += _of_home(server.said, home)
     if tunnel is not None:
         hop = shlex.join(tunnel.client("-W", "[%h]:%p")).replace("%", "%%").replace("[%%h]:%%p", "[%h]:%p")
         words.append(option("ProxyCommand", hop))
@@ -222,14 +226,16 @@ def _words(server: _Server, tunnel: Master | None) -> list[str]:
     return words + (["-l", server.user] if server.user is not None else [])
 
 
-def _keys(server: _Server) -> Sequence[str]:
-    if server.node.key is not None:
-        return [option("IdentityFile", quoted(server.node.key)), option("IdentitiesOnly", "yes")]
-    if not server.node.configured or len(words_of(server.program, str(Path.home()))) == 1:
-        return ()
-    # ssh(1) looks for its default keys in the home folder of the account, not in $HOME.
-    files = (Path(file).expanduser() for file in server.said.get("identityfile", ()) if file != _NONE)
-    return [option("IdentityFile", quoted(file)) for file in files if file.exists()]
+def _of_home(said: Answers, home: str) -> Iterator[str]:
+    """Yield options for the files in the user's $HOME, because ssh(1) takes ~ as the home folder of the account."""
+    for name in _FILES:
+        for value in said.get(name, ()):
+            files = value.split() if name == "userknownhostsfile" else [value]
+            own = [re.sub("^~(?=/)", home.replace("%", "%%"), file) for file in files]
+            if name == "identityfile" and not any(Path(own[0] + end).exists() for end in ("", ".pub", "-cert.pub")):
+                continue  # ssh(1) would tell that it is not there
+            if own != files:
+                yield option(name, " ".join(f'"{file}"' for file in own))
 
 
 def _refusal(server: _Server, master: Master) -> NodeError:

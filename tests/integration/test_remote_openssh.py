@@ -20,6 +20,7 @@ from processes import (
     program,
     running,
     signal_all,
+    turns,
 )
 
 from rigctl.base.errors import NodeError
@@ -209,7 +210,7 @@ async def test_a_key_that_waits_for_a_confirmation_has_time(
     asked = asyncio.create_task(said(plain(server, patience=1)))
     await eventually_async(lambda: (tmp_path / "asked").exists())
     ahead[0] = 12.0  # seconds after which the user touches the key
-    await asyncio.wait({asked}, timeout=0.1)
+    await turns(10)
     assert not asked.done()
     (tmp_path / "go").touch()
     assert str(server.port) in await asked
@@ -234,6 +235,31 @@ async def test_a_second_factor_is_told_and_the_users_own_master_is_the_way(
             assert str(inner.port) in await said(plain(inner, transport=transport))
     assert not list(tmp_path.glob("rigctl-*"))
     assert f"refuses to log in {USER}" in await refusal(plain(inner))
+
+
+PAM = "account requisite pam_echo.so file={folder}/words\naccount requisite pam_deny.so\nauth required pam_permit.so\n"
+
+
+@pytest.mark.parametrize("installed", [True, False], ids=["with ssh", "without ssh"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Access denied by pam_slurm_adopt: you have no active jobs on this node",
+        "System is booting up. Unprivileged users are not permitted to log in yet.",
+        "Your account has expired; please contact your system administrator.",
+    ],
+    ids=["slurm", "booting", "expired"],
+)
+async def test_the_words_with_which_a_server_refuses_an_account_are_told(
+    sshd: Start, tmp_path: Path, request: pytest.FixtureRequest, words: str, installed: bool
+) -> None:
+    if not installed:
+        request.getfixturevalue("without_ssh")
+    (tmp_path / "words").write_text(words)
+    refusing = sshd("UsePAM yes", sudoers="\n", pam=PAM.format(folder=tmp_path))
+    message = await refusal(refusing.node())
+    assert words in message
+    assert "Is that an SSH server?" not in message
 
 
 # Ways
@@ -351,7 +377,7 @@ async def test_a_cut_connection_fails_the_command_at_once_with_the_words_of_ssh(
     async with connect_node(server.node(transport="openssh")) as host:
         work = asyncio.create_task(host.run(hanging.command, deadline_s=3600))
         await eventually_async(lambda: hanging.begun)
-        signal_all(server.sessions(), signal.SIGKILL)
+        server.cut()
         with pytest.raises(NodeError, match=r"pi1: the SSH connection was lost: .*closed"):
             await work
         with pytest.raises(NodeError, match="pi1: the SSH connection was lost"):
@@ -404,7 +430,7 @@ def test_a_connection_that_is_lost_under_rig_exec_names_the_node(
     words = exec_words(server, tmp_path, transport, hanging.command)
     with running(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as controller:
         eventually(lambda: hanging.begun)
-        signal_all(server.sessions(), signal.SIGKILL)
+        server.cut()
         assert controller.wait(DEADLINE_S) == 3
         assert controller.stderr is not None
         assert "pi1: the SSH connection was lost: " in controller.stderr.read().decode()

@@ -218,7 +218,7 @@ async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start, h
     async with connect_node(server.node()) as host:
         work = asyncio.create_task(host.run(hanging.command, deadline_s=3600))
         await eventually_async(lambda: hanging.begun)
-        signal_all(server.sessions(), signal.SIGKILL)
+        server.cut()
         with pytest.raises(NodeError, match="pi1: the SSH connection was lost"):
             await work
         with pytest.raises(NodeError, match="pi1: "):

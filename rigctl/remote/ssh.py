@@ -8,6 +8,7 @@ import asyncio
 import functools
 import random
 import re
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
@@ -31,7 +32,7 @@ from rigctl.remote.ssh_refusals import (
     settings_error,
 )
 from rigctl.remote.transport import Ending, for_any_shell
-from rigctl.rig.fields import wrong_file, wrong_key
+from rigctl.rig.fields import is_address, wrong_file, wrong_key
 from rigctl.rig.inventory import Node
 
 CONNECT_DEADLINE_S: Final = 10.0
@@ -46,6 +47,8 @@ WINDOWS: Final = "OpenSSH_for_Windows"
 """Part of the version that Microsoft's OpenSSH sends, by which a Windows node is known before the first command."""
 _HOST_KEYS: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "rsa-sha2-256")
 """Host key types in ssh(1)'s order. dropbear 2022.83 without RSA key exits if RSA is first (rsa.c, `key != NULL`)."""
+_NEXT_ADDRESS_S: Final = 0.25
+"""Pause before a host's next address is tried (RFC 8305, section 8)."""
 _OF_PROXIES: Final = ("proxycommand", "proxyusefdpass")
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.1, 1.0  # pauses between attempts to connect, in seconds
 MOST_DROPS: Final = 10
@@ -258,15 +261,66 @@ async def _connect(server: Server, tunnel: asyncssh.SSHClientConnection | None, 
     return connection, watch
 
 
+async def _first_address(options: asyncssh.SSHClientConnectionOptions) -> socket.socket:
+    """Return a socket that is connected to the first address of a named host that answers.
+
+    The next address is tried after `_NEXT_ADDRESS_S`, because an address that leads nowhere answers never.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(options.host, options.port, family=options.family, type=socket.SOCK_STREAM)
+    left = list({info[4]: info for info in found}.values())
+    trying: set[asyncio.Task[socket.socket]] = set()
+    try:
+        while True:
+            if left:
+                family, kind, protocol, _, address = left.pop(0)
+                trying.add(asyncio.create_task(_connected(family, kind, protocol, options.local_addr, address)))
+            done, trying = await asyncio.wait(
+                trying, timeout=_NEXT_ADDRESS_S if left else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            if won := [task for task in done if task.exception() is None]:
+                trying.update(won[1:])  # which closes them
+                return won[0].result()
+            if not (left or trying):
+                return done.pop().result()  # raises why
+    finally:
+        for task in trying:
+            task.cancel()
+            task.add_done_callback(_close_late)
+
+
+async def _connected(
+    family: int, kind: int, protocol: int, local: tuple[str, int] | None, address: tuple[Any, ...]
+) -> socket.socket:
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setblocking(False)
+        if local is not None:
+            made.bind(local)
+        await asyncio.get_running_loop().sock_connect(made, address)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _close_late(task: "asyncio.Task[socket.socket]") -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
+
+
 async def _log_in(
     server: Server, tunnel: asyncssh.SSHClientConnection | None, watch: Watch, keys: Sequence[asyncssh.SSHKeyPair]
 ) -> asyncssh.SSHClientConnection | None:
     """Return a connection, or None if the server dropped it, but a retry may succeed."""
     watch.offered = key_names(keys)
+    direct = tunnel is None and server.options.proxy_command is None and not is_address(server.options.host)
+    connected = await _first_address(server.options) if direct else None
     further = {"server_host_key_algs": _HOST_KEYS} if watch.confused else {}
     try:
         return await asyncssh.connect(
             server.options.host,
+            sock=connected,
             options=server.options,
             config=None,
             tunnel=tunnel or (),

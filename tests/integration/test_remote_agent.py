@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from openssh import Start, places, rig_of
-from processes import command_line, eventually_async, mounted, signal_all
+from processes import command_line, eventually_async, mounted
 
 from rigctl.base.errors import BusyError, NodeError
 from rigctl.remote.agent import Agent

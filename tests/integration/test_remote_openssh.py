@@ -1,9 +1,11 @@
 """What ssh(1) can, rigctl can: against real OpenSSH servers, with everyday settings that asyncssh does not know."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -288,6 +290,30 @@ async def test_an_address_of_the_wrong_family_is_refused(server: Sshd, home: Pat
     assert "127.0.0.1" in await refusal(plain(server))
 
 
+@pytest.mark.parametrize("dead", ["silent", "closed", "both"])
+async def test_a_name_with_a_dead_address_is_reached_by_its_next_one(
+    server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dead: str
+) -> None:
+    known = tmp_path / "known"
+    known.write_text(server.known_hosts.read_text().replace("127.0.0.1", "localhost"))
+    with socket.create_server(("127.0.0.8", server.port), backlog=0) as silent, contextlib.ExitStack() as waiting:
+        for _ in range(3):  # fills the queue, so that the kernel drops further packets
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(silent.getsockname())
+        addresses = {"silent": ["127.0.0.8"], "closed": ["127.0.0.9"], "both": ["127.0.0.8", "127.0.0.9"]}[dead]
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, server.port)) for each in [*addresses, "127.0.0.1"]]
+
+        async def two_addresses(*_: object, **__: object) -> object:
+            return found
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two_addresses)
+        assert (await said(server.node(address="localhost", known_hosts=known))).split()[2] == "127.0.0.1"
+        del found[-1]
+        if dead == "closed":
+            assert "connection refused by localhost" in await refusal(server.node(address="localhost"))
+
+
 FDPASS = """import socket, sys, array
 s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
 c = socket.socket(fileno=1)
@@ -378,7 +404,7 @@ async def test_a_cut_connection_fails_the_command_at_once_with_the_words_of_ssh(
         work = asyncio.create_task(host.run(hanging.command, deadline_s=3600))
         await eventually_async(lambda: hanging.begun)
         server.cut()
-        with pytest.raises(NodeError, match=r"pi1: the SSH connection was lost: .*closed"):
+        with pytest.raises(NodeError, match=r"pi1: the SSH connection was lost: .*(closed|Broken pipe|reset)"):
             await work
         with pytest.raises(NodeError, match="pi1: the SSH connection was lost"):
             await host.run("echo")
@@ -388,7 +414,7 @@ async def test_silence_is_noticed_by_ssh(sshd: Start, monkeypatch: pytest.Monkey
     monkeypatch.setattr("rigctl.remote.ssh.KEEPALIVE_S", 0.2)
     server = sshd()
     async with connect_node(server.node(patience=1, transport="openssh")) as host:
-        frozen = server.sessions()
+        frozen = server.serving()
         signal_all(frozen, signal.SIGSTOP)
         try:
             with pytest.raises(NodeError, match=r"pi1: the SSH connection was lost.*not responding"):

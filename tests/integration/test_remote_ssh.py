@@ -229,7 +229,7 @@ async def test_silence_of_the_network_is_noticed(sshd: Start, monkeypatch: pytes
     monkeypatch.setattr("rigctl.remote.ssh.KEEPALIVE_S", 0.2)
     server = sshd()
     async with connect_node(server.node(patience=1)) as host:
-        frozen = server.sessions()
+        frozen = server.serving()
         signal_all(frozen, signal.SIGSTOP)
         try:
             with pytest.raises(NodeError, match=r"pi1: the SSH connection was lost.*not responding"):
@@ -318,7 +318,7 @@ async def said(node: Node) -> str:
 async def test_what_ssh_accepts_in_its_config_is_accepted(server: Sshd, home: Path, line: str) -> None:
     (home / ".ssh/empty").touch(0o600)
     (home / ".ssh/foreign").write_text("PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n")
-    write_config(home, server, line)
+    write_config(home, server, line.replace("User root", f"User {USER}"))
     accepted = subprocess.run(["ssh", "-F", home / ".ssh/config", "-G", "127.0.0.1"], capture_output=True, check=False)
     assert accepted.returncode == 0, accepted.stderr
     assert str(server.port) in await said(plain(server))

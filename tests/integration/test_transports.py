@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-import signal
 from contextlib import AbstractAsyncContextManager
 from itertools import count
 from pathlib import Path
 
 import pytest
 from openssh import PATIENCE, Hanging, Start
-from processes import DEADLINE_S, all_commands, ancestors, eventually, eventually_async
+from processes import DEADLINE_S, all_commands, eventually, eventually_async
 from user import User
 
 from rigctl.base.errors import NodeError
@@ -146,9 +145,7 @@ async def test_a_connection_that_is_cut_ends_every_program(sshd: Start, deadline
     async with connect_node(node) as host, children_on(host, deadline_s) as children:
         number = children.start(["sleep", "600"])
         await eventually_async(lambda: len(survivors(deadline_s)) >= 3)
-        for pid, words in list(all_commands()):
-            if words.startswith("sshd: ") and server.process.pid in ancestors(pid):
-                os.kill(pid, signal.SIGKILL)
+        server.cut()
         await eventually_async(lambda: survivors(deadline_s) == [])
         async with asyncio.timeout(DEADLINE_S):
             with pytest.raises(NodeError, match=node.name):

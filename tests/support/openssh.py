@@ -99,13 +99,16 @@ class Sshd:
         command = ["ps", "-o", "pid=", "--ppid", str(self.process.pid)]
         return [int(pid) for pid in subprocess.run(command, capture_output=True, text=True).stdout.split()]
 
-    def cut(self) -> None:
-        """Cut all connections, by SIGKILL. A user other than root has two processes of sshd for each."""
+    def serving(self) -> list[int]:
+        """Return all processes that serve connections: for a user other than root, sshd has two of them."""
         first = self.sessions()
         listed = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True).stdout
         rows = [line.split() for line in listed.splitlines()]
-        second = [int(row[0]) for row in rows if int(row[1]) in first and row[2].startswith("sshd")]
-        signal_all([*second, *first], signal.SIGKILL)
+        return [*(int(row[0]) for row in rows if int(row[1]) in first and row[2].startswith("sshd")), *first]
+
+    def cut(self) -> None:
+        """Cut all connections, as if the network or the server failed."""
+        signal_all(self.serving(), signal.SIGKILL)
 
     def emptied(self) -> bool:
         """Wait until every connection's process has ended: a client is gone a moment before its server."""

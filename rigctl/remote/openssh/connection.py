@@ -70,20 +70,24 @@ class _Server:
         return f"{self.said['user'][0]}@{self.said['hostname'][0]} port {self.said['port'][0]}"
 
 
-async def open_openssh(node: Node, stack: AsyncExitStack) -> "OpensshConnection":
-    """Return a connection to `node` by ssh(1), through its jump hosts. Raise `NodeError` on failure."""
+async def open_openssh(node: Node, stack: AsyncExitStack, spent_s: float = 0.0) -> "OpensshConnection":
+    """Return a connection to `node` by ssh(1), through its jump hosts. Raise `NodeError` on failure.
+
+    `spent_s` of the time to open a node has been spent on another attempt.
+    """
     program = openssh_program()
     if program is None:
         what = "transport openssh: OpenSSH's ssh(1) is not installed here. Install it, or use transport ssh"
         raise NodeError(node.name, what)
     ssh.check_files(node)
+    deadline_s = ssh.TOUCH_DEADLINE_S * node.patience - spent_s
     try:
-        async with asyncio.timeout(ssh.TOUCH_DEADLINE_S * node.patience):
+        async with asyncio.timeout(deadline_s):
             server = await _server(node, program, "", node.address, node.port, node.user, node.jump)
             tunnel = await _tunnel(server, stack)
             first = await _open(server, tunnel, stack)
     except TimeoutError:
-        what = f"ssh(1) had not connected to {node.address} within {ssh.TOUCH_DEADLINE_S * node.patience:g} s"
+        what = f"ssh(1) had not connected to {node.address} within {deadline_s:.0f} s"
         raise NodeError(node.name, f"{what}. Does a key wait for a touch, or a jump host for an answer?") from None
     if ssh.WINDOWS in first.version:
         what = "it runs Windows, where rigctl copies its agent by SFTP, for which it needs transport: ssh"
@@ -97,6 +101,8 @@ async def open_ssh(node: Node, stack: AsyncExitStack) -> "ssh.SshConnection | Op
     If both fail, the message of the own client stays if it has a remedy, else ssh(1) says why.
     """
     own = await stack.enter_async_context(AsyncExitStack())
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
     try:
         return await ssh.open_asyncssh(node, own)
     except LoginError as error:
@@ -104,7 +110,7 @@ async def open_ssh(node: Node, stack: AsyncExitStack) -> "ssh.SshConnection | Op
             raise
         await own.aclose()
         try:
-            return await open_openssh(node, stack)
+            return await open_openssh(node, stack, loop.time() - began_s)
         except _PartialError:
             raise
         except NodeError as answer:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from busybox_host import dropbear
-from openssh import USER, Hanging, Sshd, SshdFactory, Start, new_key
+from openssh import USER, Hanging, Sshd, SshdFactory, Start, new_key, places
 from processes import (
     DEADLINE_S,
     all_commands,
@@ -26,7 +26,9 @@ from processes import (
 )
 
 from rigctl.base.errors import NodeError
+from rigctl.remote.deploy import agent_on
 from rigctl.remote.host import connect_node
+from rigctl.remote.lock import LockRequest
 from rigctl.rig.inventory import Node
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -367,6 +369,33 @@ async def test_nodes_behind_a_jump_host_share_its_master(sshd: Start, home: Path
     (gate.folder / "authorized_keys").unlink()
     message = await refusal(nodes[0])
     assert message.startswith(f"pi0: jump host {USER}@127.0.0.1:{gate.port}: ssh(1) does not reach {USER}@127.0.0.1")
+
+
+@pytest.mark.parametrize("setting", ["KnownHostsCommand /bin/cat {known}", "ProxyCommand busybox nc %h %p"])
+async def test_a_jump_host_that_only_ssh_can_reach_is_reached_by_ssh(sshd: Start, home: Path, setting: str) -> None:
+    gate, inner = sshd(), sshd()
+    (gate.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
+    known = home / "known"
+    known.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
+    way = ("HostName 127.0.0.1", f"Port {gate.port}", setting.format(known=known))
+    files = f"Host *\n  User {USER}\n  IdentityFile {inner.key}\n"
+    only = "" if "Known" in setting else f"  UserKnownHostsFile {known}\n"
+    lines = "".join(f"  {line}\n" for line in way)
+    (home / ".ssh/config").write_text(
+        f"Host gate\n{lines}Host inner\n  HostName 127.0.0.1\n  Port {inner.port}\n"
+        f"  UserKnownHostsFile {known}\n{files}{only}"
+    )
+    assert str(inner.port) in await said(plain(inner, "inner", jump="gate"))
+
+
+async def test_an_agent_runs_over_ssh_and_ends_with_its_connection(sshd: Start, name: str) -> None:
+    server = sshd()
+    node = server.node(name, transport="openssh")
+    async with connect_node(node) as host, agent_on(host, LockRequest("anna@lab7 pid 4711")) as agent:
+        assert (await agent.clock()).node_ns > 0
+        assert [holder for _, holder in places(node).values()] == ["anna@lab7 pid 4711"]
+        server.cut()
+        await eventually_async(lambda: places(node) == {})
 
 
 async def test_a_client_of_dropbear_called_ssh_is_no_ssh(

@@ -66,13 +66,14 @@ def check_files(node: Node) -> None:
         raise NodeError(node.name, wrong)
 
 
-async def open_asyncssh(node: Node, stack: AsyncExitStack) -> "SshConnection":
+async def open_asyncssh(node: Node, stack: AsyncExitStack, *, by_proxy: bool = False) -> "SshConnection":
     """Return a connection to `node` through its jump hosts; `stack` closes all.
 
-    Raise `NodeError` on failure; its subclass `LoginError` if ssh(1) may succeed all the same.
+    A ProxyCommand is left to ssh(1), which tells its words, unless `by_proxy`. Raise `NodeError` on failure; its
+    subclass `LoginError` if ssh(1) may succeed all the same.
     """
     check_files(node)
-    last = await _server(node, "", node.address, node.port, node.user, node.jump)
+    last = await _server(node, "", node.address, node.port, node.user, node.jump, by_proxy=by_proxy)
     tunnel = await _tunnel(node, str(last.options.tunnel or ""), stack)
     connect = functools.partial(_connect, last, tunnel, stack)
     return SshConnection(node.name, await connect(), connect)
@@ -180,7 +181,14 @@ class _Stream:
 
 
 async def _server(
-    node: Node, prefix: str, address: str, port: int | None, user: str | None, jump: str | None = None
+    node: Node,
+    prefix: str,
+    address: str,
+    port: int | None,
+    user: str | None,
+    jump: str | None = None,
+    *,
+    by_proxy: bool = False,
 ) -> Server:
     """Return how to log in to an address, from `node` in the rig file and ~/.ssh/config. Raise `NodeError`."""
     rig = {"port": port, "username": user, "tunnel": jump, "known_hosts": node.known_hosts and str(node.known_hosts)}
@@ -189,7 +197,8 @@ async def _server(
         route = await run_in_thread(route_to, address, port, user) if node.configured else BARE
     except (OSError, ValueError) as error:
         raise NodeError(node.name, prefix + settings_error(error)) from None
-    if route is not None and (beyond := [each for each in route.beyond if jump is None or each not in _OF_PROXIES]):
+    own = _OF_PROXIES if jump is not None else _OF_PROXIES[:by_proxy]
+    if route is not None and (beyond := [each for each in route.beyond if each not in own]):
         raise LoginError(
             node.name, f"{prefix}{' and '.join(beyond)} in {ssh_config.CONFIG} can be followed by ssh(1) only"
         )

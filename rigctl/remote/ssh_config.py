@@ -102,6 +102,8 @@ def route_to(address: str, port: int | None, user: str | None) -> SshRoute | Non
     }
     if one.get("proxyjump", _NONE) != _NONE:
         options["tunnel"] = one["proxyjump"]
+    elif one.get("proxycommand", _NONE) != _NONE:
+        options["proxy_command"] = ["sh", "-c", f"exec {filled(one['proxycommand'])}"]
     algorithms, unknown = _algorithms(one, usual)
     return SshRoute(
         options | algorithms,

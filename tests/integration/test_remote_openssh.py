@@ -349,6 +349,22 @@ async def test_a_failed_proxy_command_is_started_once_and_its_words_are_told(
     assert "Unknown child process" not in caplog.text
 
 
+async def test_a_windows_node_behind_a_proxy_command_gives_sftp(sshd: Start, home: Path, tmp_path: Path) -> None:
+    windows = sshd("VersionAddendum OpenSSH_for_Windows_9.5", "Subsystem sftp internal-sftp")
+    command = "ProxyCommand busybox nc %h %p"
+    write_config(home, windows, command)
+    async with connect_node(plain(windows)) as host, host.files() as files:
+        assert host.is_windows
+        assert await files.exists(str(windows.folder))
+    write_config(home, windows, command, f"RevokedHostKeys {new_key(tmp_path / 'other')}.pub")
+    message = await refusal(plain(windows))
+    assert (
+        "ssh(1) reaches it, but it runs Windows, for which rigctl needs its own SSH client. revokedhostkeys in"
+        in message
+    )
+    assert "it needs transport: ssh" in await refusal(windows.node(transport="openssh"))
+
+
 async def test_nodes_behind_a_jump_host_share_its_master(sshd: Start, home: Path) -> None:
     gate, inner = sshd("MaxStartups 2:100:2"), sshd()
     inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())

@@ -91,7 +91,7 @@ async def open_openssh(node: Node, stack: AsyncExitStack, spent_s: float = 0.0) 
         raise NodeError(node.name, f"{what}. Does a key wait for a touch, or a jump host for an answer?") from None
     if ssh.WINDOWS in first.version:
         what = "it runs Windows, where rigctl copies its agent by SFTP, for which it needs transport: ssh"
-        raise NodeError(node.name, what)
+        raise _WindowsError(node.name, what)
     return OpensshConnection(node.name, first, functools.partial(_open, server, tunnel, stack))
 
 
@@ -113,6 +113,14 @@ async def open_ssh(node: Node, stack: AsyncExitStack) -> "ssh.SshConnection | Op
             return await open_openssh(node, stack, loop.time() - began_s)
         except _PartialError:
             raise
+        except _WindowsError:
+            try:
+                return await ssh.open_asyncssh(node, own, by_proxy=True)
+            except LoginError as again:
+                what = (
+                    f"ssh(1) reaches it, but it runs Windows, for which rigctl needs its own SSH client. {again.what}"
+                )
+                raise NodeError(node.name, what) from None
         except NodeError as answer:
             raise (error if error.stays else answer) from None
 
@@ -137,6 +145,10 @@ class OpensshConnection:
         if isinstance(channel, str):
             raise NodeError(self._node, f"the {self.what} was lost: {channel}")
         return channel
+
+
+class _WindowsError(NodeError):
+    """ssh(1) is connected, but rigctl needs the SFTP of its own client there."""
 
 
 class _PartialError(NodeError):

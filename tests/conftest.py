@@ -1,4 +1,5 @@
-"""Hooks for all tests: ignored signals are reset, and a test that times out prints the stacks of its tasks.
+"""Hooks for all tests: ignored signals are reset, a test that times out prints the stacks of its tasks, and the whole
+suite fails if it changed a file of the machine.
 
 RIGCTL_ORDER=SEED shuffles the files, and the tests in each file (`make steady`).
 """
@@ -12,8 +13,10 @@ from collections.abc import Callable, Generator
 from types import FrameType
 from typing import Any, Protocol
 
+import machine_files
 import pytest
 
+_FILES = pytest.StashKey[machine_files.State]()
 _IGNORED_BY_SHELLS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 
@@ -31,6 +34,19 @@ def pytest_configure() -> None:
     for number in _IGNORED_BY_SHELLS:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, _nothing)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):  # else this is a process of pytest-xdist
+        session.config.stash[_FILES] = machine_files.files_in()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail if a file of the machine is not as before: a test writes into its own folder only."""
+    before = session.config.stash.get(_FILES, None)
+    if before is not None and (changed := machine_files.changes(before, machine_files.files_in())):
+        print(f"\na test, or another program, changed files of this machine: {'; '.join(changed)}", file=sys.stderr)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 from rigctl.base.texts import printable_lines
 
@@ -45,6 +45,13 @@ class NodeError(RigError):
         super().__init__(f"{node}: {what}")
         self.node = node
         self.what = what
+
+    def at_node(self, node: str) -> Self:
+        """Return the same error at another node, as for each node behind a jump host that failed."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        NodeError.__init__(other, node, self.what)
+        return other
 
 
 def of_nodes(errors: Iterable[NodeError]) -> list[str]:

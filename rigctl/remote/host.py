@@ -12,6 +12,7 @@ import asyncssh
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.remote import local, srun, ssh
+from rigctl.remote.openssh.connection import open_openssh, open_ssh
 from rigctl.remote.transport import Channel, Connection, Ending
 from rigctl.rig.inventory import Node, Transport
 
@@ -30,7 +31,8 @@ _MARK: Final = "@@rigctl begins"
 """Line printed before each command, which separates the command's output from the output of start-up files."""
 _LAST_WORDS: Final = 400
 _TRANSPORTS: Final[Mapping[Transport, Callable[[Node, AsyncExitStack], Awaitable[Connection]]]] = {
-    "ssh": ssh.open_ssh,
+    "ssh": open_ssh,
+    "openssh": open_openssh,
     "srun": srun.open_srun,
     "local": local.open_local,
 }

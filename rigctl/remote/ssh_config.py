@@ -9,7 +9,6 @@ import hashlib
 import os
 import pwd
 import re
-import shutil
 import socket
 import subprocess
 from collections import defaultdict
@@ -27,14 +26,19 @@ from asyncssh.mac import get_mac_algs
 from asyncssh.public_key import get_public_key_algs
 
 from rigctl.base.processes import run_bounded
+from rigctl.remote.openssh.options import not_understood, openssh_program
 
 CONFIG: Final = "~/.ssh/config"
 _ANSWER_S: Final = 10.0
 """Deadline of `ssh -G`, which may run a program for `Match exec`."""
+KNOWN_HOSTS: Final = "~/.ssh/known_hosts"
 _NONE: Final = "none"
+_NO_FILES: Final = (_NONE, "/dev/null")
+GONE: Final = "is not there"
 _FILES: Final = ("identityfile", "certificatefile", "userknownhostsfile", "identityagent")
 """Settings that `ssh -G` prints with tokens such as %h."""
 _TOKEN: Final = re.compile(r"%[%CdhikLlnpru]|\$\{\w+\}")
+_DEFAULT_KEYS: Final = ("~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519")
 _FAMILIES: Final = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 _ALGORITHMS: Final = (
     ("kex_algs", "kexalgorithms", get_kex_algs),
@@ -57,6 +61,7 @@ class SshRoute:
     agent_only: tuple[bytes, ...] | None  # public keys to use from the ssh-agent; None: all its keys
     known_hosts: tuple[str, ...]  # known_hosts files; a new host key belongs into the first
     skipped: tuple[str, ...]
+    beyond: tuple[str, ...] = ()  # settings that only ssh(1) can follow
 
 
 BARE: Final = SshRoute({}, (), None, None, (), ())
@@ -65,10 +70,12 @@ BARE: Final = SshRoute({}, (), None, None, (), ())
 
 def route_to(address: str, port: int | None, user: str | None) -> SshRoute | None:
     """Return how ssh(1) would reach a server; None if ssh(1) is missing. Raise `ValueError` with ssh(1)'s error."""
-    program = shutil.which("ssh")
+    program = openssh_program()
     if program is None:
         return None
     said = answers(program, address, port, user, str(Path.home()), file_stamp(CONFIG))
+    usual = answers(program, "localhost", None, None, os.devnull)
+    beyond = not_understood(said, usual)
     one = {name: values[0] for name, values in said.items()}
     tokens = _tokens(address, one)
 
@@ -81,10 +88,10 @@ def route_to(address: str, port: int | None, user: str | None) -> SshRoute | Non
     keys, public = _keys(said, skipped)
     agent = one.get("identityagent", "SSH_AUTH_SOCK")
     agent = os.environ.get(agent.removeprefix("$"), "") if re.fullmatch(r"\$?SSH_AUTH_SOCK", agent) else agent
-    files = [file for name in ("userknownhostsfile", "globalknownhostsfile") for file in one.get(name, "").split()]
-    known_hosts = [file for file in files if file != _NONE]
+    files = [*(known_hosts_of(said) or [KNOWN_HOSTS]), *one.get("globalknownhostsfile", "").split()]
+    known_hosts = [file for file in files if file not in _NO_FILES]
     gone = [file for file in known_hosts if not _path(file).exists() and _place(file) is not None]
-    skipped += [_text_of_skipped(file, "is not there") for file in gone]
+    skipped += [_text_of_skipped(file, GONE) for file in gone]
     options: dict[str, Any] = {
         "host": one["hostname"],
         "port": int(one["port"]),
@@ -97,14 +104,35 @@ def route_to(address: str, port: int | None, user: str | None) -> SshRoute | Non
         options["tunnel"] = one["proxyjump"]
     elif one.get("proxycommand", _NONE) != _NONE:
         options["proxy_command"] = ["sh", "-c", f"exec {filled(one['proxycommand'])}"]
+    algorithms, unknown = _algorithms(one, usual)
     return SshRoute(
-        options | _algorithms(program, one),
+        options | algorithms,
         tuple(keys),
         str(_path(agent)) if agent and agent != _NONE else None,
         tuple(public) if one.get("identitiesonly") == "yes" else None,
         tuple(known_hosts),
         tuple(skipped),
+        (*beyond, *unknown),
     )
+
+
+def known_hosts_of(said: Answers) -> list[str]:
+    """Return the user's files of known hosts. They are empty for `none`, with which ssh(1) would trust every host."""
+    return [file for file in said.get("userknownhostsfile", ("",))[0].split() if file not in _NO_FILES]
+
+
+def route_of_asyncssh(options: asyncssh.SSHClientConnectionOptions, known_hosts: tuple[str, ...]) -> SshRoute:
+    """Return how to reach a server if ssh(1) is missing, from what asyncssh itself read in ~/.ssh/config."""
+    config: Any = options.config
+    said = {
+        "identityfile": [str(file) for file in config.get("IdentityFile", ())] or list(_DEFAULT_KEYS),
+        "certificatefile": [str(file) for file in config.get("CertificateFile", ())],
+    }
+    skipped: list[str] = []
+    keys, public = _keys(said, skipped)
+    agent = str(config.get("IdentityAgent", os.environ.get("SSH_AUTH_SOCK", "")))
+    only = tuple(public) if config.get("IdentitiesOnly") else None
+    return SshRoute({}, tuple(keys), str(_path(agent)) if agent else None, only, known_hosts, tuple(skipped))
 
 
 def _tokens(address: str, one: Mapping[str, str]) -> dict[str, str]:
@@ -118,13 +146,18 @@ def _tokens(address: str, one: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def words_of(program: str, home: str) -> list[str]:
+    """Return how ssh(1) is started so that it reads the configuration in `home`, because it ignores $HOME."""
+    if home == pwd.getpwuid(os.getuid()).pw_dir:
+        return [program]
+    config = Path(home, ".ssh/config")
+    return [program, "-F", str(config) if config.exists() else _NONE]
+
+
 @functools.lru_cache(maxsize=4096)
 def answers(program: str, address: str, port: int | None, user: str | None, home: str, _stamp: Stamp = None) -> Answers:
     """Return the settings of a host as `ssh -G` prints them, by lower-case name. Raise `ValueError` if ssh(1) fails."""
-    words, account = [program, "-G"], pwd.getpwuid(os.getuid())
-    if home != account.pw_dir:  # ssh(1) ignores $HOME
-        config = Path(home, ".ssh/config")
-        words += ["-F", str(config) if config.exists() else _NONE]
+    words, account = [*words_of(program, home), "-G"], pwd.getpwuid(os.getuid())
     words += ["-p", str(port)] if port is not None else []
     words += ["-l", user] if user is not None else []
     try:
@@ -146,7 +179,7 @@ def _keys(said: Answers, skipped: list[str]) -> tuple[list[asyncssh.SSHKeyPair],
     pairs: list[asyncssh.SSHKeyPair] = []
     public: list[bytes] = []
     certificates = [file for file in said.get("certificatefile", ()) if file != _NONE]
-    skipped += [_text_of_skipped(file, "is not there") for file in certificates if not _path(file).exists()]
+    skipped += [_text_of_skipped(file, GONE) for file in certificates if not _path(file).exists()]
     usable = tuple(str(_path(file)) for file in certificates if _path(file).exists())
     for file in said.get("identityfile", ()):
         if file == _NONE:
@@ -154,7 +187,7 @@ def _keys(said: Answers, skipped: list[str]) -> tuple[list[asyncssh.SSHKeyPair],
         found, known, wrong = identity(str(_path(file)), file_stamp(file), usable)
         pairs += found
         public += known
-        if wrong is not None and _place(file) is not None:  # else it is one of ssh(1)'s default files
+        if wrong is not None and (wrong != GONE or _place(file) is not None):  # else a default file of ssh(1)
             skipped.append(_text_of_skipped(file, wrong))
     return pairs, public
 
@@ -169,7 +202,7 @@ def identity(
         with suppress(OSError, ValueError):  # the file is a private key or does not exist
             public.append(asyncssh.read_public_key(name).public_data)
     if not Path(file).exists():
-        return (), public, "is not there"
+        return (), public, GONE
     try:
         pairs = asyncssh.load_keypairs([file], certlist=list(certificates), ignore_encrypted=True)
     except (OSError, ValueError, asyncssh.Error) as error:
@@ -177,17 +210,21 @@ def identity(
     return pairs, [*public, *(pair.public_data for pair in pairs)], None
 
 
-def _algorithms(program: str, one: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the algorithms in ~/.ssh/config that asyncssh has, by its option; leave out options at their default."""
-    usual = answers(program, "localhost", None, None, os.devnull)
-    chosen = {}
+def _algorithms(one: Mapping[str, str], usual: Answers) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the algorithms in ~/.ssh/config that asyncssh has, by its option; leave out options at their default.
+
+    Return also the settings none of whose algorithms asyncssh has.
+    """
+    chosen, unknown = {}, []
     for option, name, known in _ALGORITHMS:
         names = one.get(name, "").split(",")
         if names != usual.get(name, [""])[0].split(","):
             has = {algorithm.decode() for algorithm in known()}
             if usable := [each for each in names if each in has]:
                 chosen[option] = usable
-    return chosen
+            else:
+                unknown.append(name)
+    return chosen, unknown
 
 
 def _path(file: str) -> Path:

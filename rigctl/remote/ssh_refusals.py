@@ -6,7 +6,7 @@ import shlex
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -16,10 +16,18 @@ import asyncssh
 from rigctl.base.errors import NodeError
 from rigctl.base.processes import signal_group
 from rigctl.base.texts import printable
-from rigctl.remote.ssh_config import CONFIG, SshRoute, read_known_hosts
+from rigctl.remote.ssh_config import CONFIG, KNOWN_HOSTS, SshRoute, read_known_hosts
 from rigctl.rig.inventory import Node
 
 _MOST_QUOTED: Final = 300
+
+
+class LoginError(NodeError):
+    """The node answers, but rigctl's own SSH client cannot log in, so ssh(1) may. `stays`: its text has a remedy."""
+
+    def __init__(self, node: str, what: str, *, stays: bool = False) -> None:
+        super().__init__(node, what)
+        self.stays = stays
 
 
 class Watch(asyncssh.SSHClient):
@@ -29,6 +37,9 @@ class Watch(asyncssh.SSHClient):
         self.unknown: asyncssh.SSHKey | None = None
         self.lost: Exception | None = None
         self.offered: list[str] = []
+        self.banner = ""  # what the server says before the login
+        self.began = False  # True if the login began: the host key was accepted
+        self.on_login: Callable[[], None] = lambda: None
         self.dropped = 0  # connections closed before the server sent its version
         self.confused = False  # True if dropbear closed the connection because of the sequence of host key types
         self._connection: asyncssh.SSHClientConnection | None = None
@@ -42,6 +53,14 @@ class Watch(asyncssh.SSHClient):
         self.lost = exc
         if self._proxy is not None:  # asyncssh ends the command itself by SIGKILL, but nothing that it started
             signal_group(self._proxy.pid, signal.SIGKILL)
+
+    def begin_auth(self, username: str) -> None:  # noqa: ARG002
+        if not self.began:
+            self.began = True
+            self.on_login()
+
+    def auth_banner_received(self, msg: str, lang: str) -> None:  # noqa: ARG002
+        self.banner += msg
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:  # noqa: ARG002
         self.unknown = key
@@ -62,6 +81,7 @@ class Server:
     address: str  # host name or IP address as in the rig file
     options: asyncssh.SSHClientConnectionOptions
     route: SshRoute
+    deadline_s: float  # until the login begins
 
     @property
     def place(self) -> str:
@@ -70,7 +90,7 @@ class Server:
     @property
     def known_hosts(self) -> str:
         """Return the known_hosts file that is searched first, to which a new host key belongs."""
-        return next(iter(self.route.known_hosts), "~/.ssh/known_hosts")
+        return next(iter(self.route.known_hosts), KNOWN_HOSTS)
 
     @property
     def known_as(self) -> str:
@@ -94,11 +114,33 @@ def quote(text: object) -> str:
 
 @contextmanager
 def refusals(server: Server, watch: Watch) -> Iterator[None]:
-    """Turn any error while connecting to `server` into a `NodeError` with cause and remedy."""
+    """Turn any error while connecting to `server` into a `NodeError` with cause and remedy.
+
+    Raise `LoginError` unless the cause is the network, which is no better for ssh(1).
+    """
     try:
         yield
     except (OSError, asyncssh.Error, ValueError) as error:
-        raise NodeError(server.node.name, server.prefix + _cause(server, watch, error)) from None
+        name, what = server.node.name, server.prefix + _cause(server, watch, error)
+        if _is_network(server, watch, error):
+            raise NodeError(name, what) from None
+        raise LoginError(name, what, stays=_has_remedy(watch, error)) from None
+
+
+def _is_network(server: Server, watch: Watch, error: Exception) -> bool:
+    if isinstance(error, TimeoutError) or (isinstance(error, OSError) and error.filename is None):
+        return server.options.proxy_command is None
+    return isinstance(error, asyncssh.ChannelOpenError) or (isinstance(error, asyncssh.Error) and not watch.version)
+
+
+def _has_remedy(watch: Watch, error: Exception) -> bool:
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return watch.unknown is not None
+    return isinstance(error, asyncssh.PermissionDenied) or _tried_too_many(error)
+
+
+def _tried_too_many(error: Exception) -> bool:
+    return isinstance(error, asyncssh.Error) and "authentication failures" in error.reason
 
 
 def _cause(server: Server, watch: Watch, error: Exception) -> str:
@@ -115,24 +157,37 @@ def _cause(server: Server, watch: Watch, error: Exception) -> str:
         case asyncssh.KeyExchangeFailed():
             hint = f"Its host key may have changed to a type that {server.known_hosts} does not hold"
             what = f"cannot talk to {server.place}: {quote(error.reason)}. {hint}"
-        case asyncssh.Error() if "authentication failures" in error.reason:
+        case asyncssh.Error() if _tried_too_many(error):
             what = _too_many(server, watch)
-        case asyncssh.ConnectionLost() | ConnectionResetError() | TimeoutError() if watch.dropped:
-            what = (
-                f"SSH to {server.place} failed: it dropped {watch.dropped} connections before it sent its version. "
-                f"Is that an SSH server? Does its MaxStartups suffice for all nodes that connect at once?"
-            )
-        case asyncssh.Error():
-            what = f"SSH to {server.place} failed: {quote(error)}. Is that an SSH server?"
-        case TimeoutError():
-            within = f"within {server.options.login_timeout:g} s"
-            what = f"no answer from {server.place} {within}. Is it up? Does a firewall drop the packets?"
+        case asyncssh.Error() | ConnectionResetError() | TimeoutError():
+            what = _broken_login(server, watch, error)
         case socket.gaierror():
             name = f'the name "{server.options.host}" is not known'
             what = f"{name} ({error.strerror}). Check its spelling, or give its IP address"
         case OSError() if error.filename is None:
             what = _network_error(server, error)
     return what
+
+
+def _broken_login(server: Server, watch: Watch, error: asyncssh.Error | OSError) -> str:
+    """Return the error message for a server that closes the connection, violates the protocol, or is silent."""
+    late, user = isinstance(error, TimeoutError), server.options.username
+    if server.options.proxy_command is not None and not late and not watch.version:
+        return f"the ProxyCommand for {server.place} ended before it had connected"
+    if watch.dropped and (late or isinstance(error, asyncssh.ConnectionLost | ConnectionResetError)):
+        return (
+            f"SSH to {server.place} failed: it dropped {watch.dropped} connections before it sent its version. "
+            f"Is that an SSH server? Does its MaxStartups suffice for all nodes that connect at once?"
+        )
+    if watch.began and late:
+        hint = "Does a key wait for a touch, or the ssh-agent for a confirmation?"
+        return f"{server.place} answers, but the login of {user} was not complete in time. {hint}"
+    if watch.began:
+        return f"{server.place} accepts no login of {user}: {quote(watch.banner.strip() or error)}"
+    if late:
+        within = f"within {server.deadline_s:g} s"
+        return f"no answer from {server.place} {within}. Is it up? Does a firewall drop the packets?"
+    return f"SSH to {server.place} failed: {quote(error)}. Is that an SSH server?"
 
 
 def settings_error(error: Exception) -> str:

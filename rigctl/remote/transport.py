@@ -1,11 +1,14 @@
-"""The interface of all transports that reach a node (`ssh`, `srun`, or `local` for a process of this machine).
+"""The interface of all transports that reach a node (`ssh`, `openssh`, `srun`, or `local` for this machine).
 
 A transport opens a `Connection` to a node; a connection starts commands; a `Channel` is one command while it runs.
 If the connection is lost, the streams of a channel raise `ConnectionError` with the reason.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
+
+_CODED: Final = str.maketrans("\n!'\\", "\x01\x02\x03\x04")
+_DECODING: Final = """exec sh -c 'eval "shift; $(printf %s "$1" | tr "\\1\\2\\3\\4" "\\12\\41\\47\\134")"' sh '{}'"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +69,12 @@ class Connection(Protocol):
 
     async def start(self, command: str) -> Channel:
         """Start `command` in the user's shell on the node. Raise `NodeError` if that fails."""
+
+
+def for_any_shell(command: str) -> str:
+    """Return a POSIX shell command in a form that any login shell passes to `sh` unchanged.
+
+    Within single quotes, csh accepts no line break and no exclamation mark; fish turns two backslashes into one.
+    """
+    misread = any(each in command for each in ("\n", "!", "\\\\"))
+    return _DECODING.format(command.translate(_CODED)) if misread else command

@@ -17,6 +17,7 @@ from rigctl.base.errors import InputError
 from rigctl.base.processes import run_bounded
 from rigctl.base.texts import printable
 from rigctl.rig.fields import NODE_NAME, is_address
+from rigctl.rig.inventory import BY_SSH
 from rigctl.yamlfile import MistakesError, YamlDocument
 
 KEY: Final = "slurm"
@@ -49,12 +50,13 @@ def with_allocation(document: YamlDocument) -> tuple[YamlDocument, str]:
     if not isinstance(section, dict):
         return document, ""  # the schema reports that slurm is no section
     transport = section.get("transport") or document.data.get("transport")
+    addressed = "data_interface" in section or transport in (None, *BY_SSH)
     members = members_here(srun=transport == "srun")
     names = node_names([member.name for member in members])
     nodes: dict[str, Any] = {
         name: {
             "address": member.name,
-            **({} if "data_interface" in section or transport in (None, "ssh") else {"data_address": _numeric(member)}),
+            **({} if addressed else {"data_address": _numeric(member)}),
             **section,
         }
         for name, member in zip(names, members, strict=True)

@@ -9,8 +9,10 @@ from rigctl.records import Link, Port, Trunk
 Virtual = Literal["namespaces", "loopback", "machines"]
 Arch = Literal["x86_64", "aarch64"]
 Nic = Literal["virtio-net", "e1000e"]
-Transport = Literal["ssh", "srun", "local"]
-"""How rigctl reaches a node: by SSH, in a step of a Slurm job, or as a process on this machine."""
+Transport = Literal["ssh", "openssh", "srun", "local"]
+"""How rigctl reaches a node: by SSH, by ssh(1), in a step of a Slurm job, or as a process on this machine."""
+BY_SSH: Final = ("ssh", "openssh")
+"""Transports that use SSH."""
 VIRTUAL_MTU: Final = 1500  # default MTU of the links of a virtual rig
 DEFAULT_NIC: Final = "virtio-net"
 CLI_PORT: Final = 22

@@ -5,6 +5,7 @@ from pathlib import Path as Folder
 from typing import Any, Final
 
 from rigctl.rig.fields import expand_path
+from rigctl.rig.inventory import BY_SSH
 from rigctl.rig.ranges import expand_names
 from rigctl.rig.schema import SSH_ONLY, LinkSection, NodeSection, RigFile, SwitchEntry, TrunkSection
 from rigctl.yamlfile import FieldError, Mistake, Path, YamlDocument, YamlSection, suggestion
@@ -70,7 +71,7 @@ def _node_mistakes(
     document: YamlDocument, name: str, node: NodeSection, model: RigFile, folder: Folder
 ) -> Iterator[Mistake]:
     path, subject, transport = ("nodes", name), f'node "{name}"', node.transport or model.transport
-    if transport != "ssh":
+    if transport not in BY_SSH:
         why = f"is for SSH, and the node has transport {transport}"
         yield from _find_unwanted(document, path, node, SSH_ONLY, subject, why)
         if node.data_address is None and node.data_interface is None:

@@ -34,7 +34,7 @@ class LinkSection(YamlSection):
     )
 
 
-SSH_ONLY: Final = ("port", "user", "key", "known_hosts", "jump")  # keys of a node that only the transport SSH uses
+SSH_ONLY: Final = ("port", "user", "key", "known_hosts", "jump")  # keys of a node that is reached by SSH
 
 
 class AccessSection(YamlSection):
@@ -210,7 +210,9 @@ class RigFile(YamlSection):
         None, description="Kind of virtual nodes that rigctl creates on this machine. Default: real hardware."
     )
     transport: fields.TransportName = Field(
-        "ssh", description="How rigctl reaches the nodes: ssh, srun in a Slurm allocation, or local for this machine."
+        "ssh",
+        description="How rigctl reaches the nodes: ssh, openssh (ssh(1) always), srun in a Slurm allocation, or local "
+        "for this machine.",
     )
     slurm: Annotated[NodeSection | None, _section_or_none(NodeSection)] = Field(
         None,

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any, Final
 
 from rigctl.base.texts import printable
+from rigctl.rig.inventory import BY_SSH
 from rigctl.rig.ranges import NumberedName, expand_names, expand_numbered, is_range
 from rigctl.rig.schema import SSH_ONLY, DefaultsSection, NodeSection, RigFile
 from rigctl.yamlfile import FieldError, Mistake, Path, YamlDocument, suggestion
@@ -71,7 +72,7 @@ def with_defaults(document: YamlDocument, model: RigFile) -> tuple[YamlDocument,
     nodes: dict[str, NodeSection] = {}
     users: dict[Path, list[Path]] = {}  # maps the path of a key in `defaults` to the paths of its copies
     for name, own in model.nodes.items():
-        by_ssh, given = (own.transport or model.transport) == "ssh", dict[str, Any]()
+        by_ssh, given = (own.transport or model.transport) in BY_SSH, dict[str, Any]()
         for key, origin in {**common, **of_groups[name]}.items():
             if key not in own.model_fields_set and (by_ssh or key not in SSH_ONLY):
                 given[key] = _default(model.defaults, origin)

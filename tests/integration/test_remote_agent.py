@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from openssh import Start, places, rig_of
-from processes import command_line, eventually_async, mounted, signal_all
+from processes import command_line, eventually_async, mounted
 
 from rigctl.base.errors import BusyError, NodeError
 from rigctl.remote.agent import Agent
@@ -101,7 +101,7 @@ async def test_a_connection_that_is_cut_lets_go(sshd: Start, name: str) -> None:
     server = sshd()
     async with connect_node(server.node(name)) as host, agent_on(host, LockRequest("anna@lab7 pid 4711")):
         assert [holder for _, holder in places(server.node(name)).values()] == ["anna@lab7 pid 4711"]
-        signal_all(server.sessions(), signal.SIGKILL)
+        server.cut()
         await eventually_async(lambda: places(server.node(name)) == {})
 
 

@@ -75,15 +75,20 @@ async def test_an_unknown_host_key_is_refused_whatever_the_config_says_with_the_
     sshd: Start, home: Path
 ) -> None:
     server = sshd()
-    node = server.node(known_hosts=None)
-    (home / ".ssh/config").write_text("Host *\n  UserKnownHostsFile none\n  StrictHostKeyChecking no\n")
-    message = await refusal(node)
-    assert message.startswith(f"pi1: its host key is not known: ssh-ed25519 {server.fingerprint}.")
-    (home / ".ssh/config").unlink()
+    for file in ("none", "/dev/null"):
+        (home / ".ssh/config").write_text(f"Host *\n  UserKnownHostsFile {file}\n  StrictHostKeyChecking no\n")
+        for transport in ("ssh", "openssh"):
+            message = await refusal(server.node(known_hosts=None, transport=transport))
+            assert transport == "openssh" or message.startswith(
+                f"pi1: its host key is not known: ssh-ed25519 {server.fingerprint}."
+            )
+    message = await refusal(server.node(known_hosts=None))
     command = message.partition("if it is the same, trust it: ")[2]
+    assert command.endswith(" >> ~/.ssh/known_hosts")
     subprocess.run(["sh", "-c", command], check=True, env={"HOME": str(home), "PATH": os.environ["PATH"]})
-    async with connect_node(node) as host:
-        assert (await host.run("echo in")).stdout == "in\n"
+    for transport in ("ssh", "openssh"):
+        async with connect_node(server.node(known_hosts=None, transport=transport)) as host:
+            assert (await host.run("echo in")).stdout == "in\n"
 
 
 async def test_a_changed_host_key_is_refused_and_the_command_given_mends_it(sshd: Start, tmp_path: Path) -> None:
@@ -213,7 +218,7 @@ async def test_a_connection_that_is_cut_fails_the_command_at_once(sshd: Start, h
     async with connect_node(server.node()) as host:
         work = asyncio.create_task(host.run(hanging.command, deadline_s=3600))
         await eventually_async(lambda: hanging.begun)
-        signal_all(server.sessions(), signal.SIGKILL)
+        server.cut()
         with pytest.raises(NodeError, match="pi1: the SSH connection was lost"):
             await work
         with pytest.raises(NodeError, match="pi1: "):
@@ -224,7 +229,7 @@ async def test_silence_of_the_network_is_noticed(sshd: Start, monkeypatch: pytes
     monkeypatch.setattr("rigctl.remote.ssh.KEEPALIVE_S", 0.2)
     server = sshd()
     async with connect_node(server.node(patience=1)) as host:
-        frozen = server.sessions()
+        frozen = server.serving()
         signal_all(frozen, signal.SIGSTOP)
         try:
             with pytest.raises(NodeError, match=r"pi1: the SSH connection was lost.*not responding"):
@@ -313,7 +318,7 @@ async def said(node: Node) -> str:
 async def test_what_ssh_accepts_in_its_config_is_accepted(server: Sshd, home: Path, line: str) -> None:
     (home / ".ssh/empty").touch(0o600)
     (home / ".ssh/foreign").write_text("PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n")
-    write_config(home, server, line)
+    write_config(home, server, line.replace("User root", f"User {USER}"))
     accepted = subprocess.run(["ssh", "-F", home / ".ssh/config", "-G", "127.0.0.1"], capture_output=True, check=False)
     assert accepted.returncode == 0, accepted.stderr
     assert str(server.port) in await said(plain(server))
@@ -453,7 +458,7 @@ async def test_a_server_that_rigctl_made_is_reached_whatever_the_config_says(ser
 async def test_without_ssh_on_the_controller_the_config_is_read_all_the_same(
     server: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rigctl.remote.ssh_config.shutil.which", lambda _: None)
+    monkeypatch.setattr("rigctl.remote.openssh.options.shutil.which", lambda _: None)
     write_config(home, server)
     assert str(server.port) in await said(plain(server))
     assert str(server.port) in await said(server.node())

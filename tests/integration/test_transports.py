@@ -1,15 +1,14 @@
-"""What every transport gives, SSH and a process of this machine (srun: test_slurm.py); programs over one channel."""
+"""What every transport gives, SSH, ssh(1) and a local process (srun: test_slurm.py); programs over one channel."""
 
 import asyncio
 import os
-import signal
 from contextlib import AbstractAsyncContextManager
 from itertools import count
 from pathlib import Path
 
 import pytest
 from openssh import PATIENCE, Hanging, Start
-from processes import DEADLINE_S, all_commands, ancestors, eventually, eventually_async
+from processes import DEADLINE_S, all_commands, eventually, eventually_async
 from user import User
 
 from rigctl.base.errors import NodeError
@@ -23,12 +22,12 @@ from rigctl.remote.lock import LockRequest
 from rigctl.rig.inventory import Node
 
 pytestmark = pytest.mark.usefixtures("home")
-TRANSPORTS = pytest.mark.parametrize("transport", ["ssh", "local"])
+TRANSPORTS = pytest.mark.parametrize("transport", ["ssh", "openssh", "local"])
 
 
 def host(transport: str, sshd: Start) -> AbstractAsyncContextManager[Host]:
     here = Node("here", "127.0.0.1", Link(None, None), transport="local", patience=PATIENCE)
-    return connect_node(sshd().node(name="here") if transport == "ssh" else here)
+    return connect_node(here if transport == "local" else sshd().node(name="here", transport=transport))
 
 
 @TRANSPORTS
@@ -47,7 +46,8 @@ async def test_the_last_words_say_why_a_process_ended(
     transport: str, sshd: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_module, "LAST_WORDS_DEADLINE_S", DEADLINE_S)
-    ends = {"kill -KILL $$": "killed by SIGKILL", "echo a >&2; echo 'no luck' >&2; exit 3": "no luck (exit code 3)"}
+    killed = "cut off" if transport == "openssh" else "killed by SIGKILL"  # ssh(1) does not pass a signal's name on
+    ends = {"kill -KILL $$": killed, "echo a >&2; echo 'no luck' >&2; exit 3": "no luck (exit code 3)"}
     async with host(transport, sshd) as node:
         for command, said in ends.items():
             async with node.process(command) as process:
@@ -145,9 +145,7 @@ async def test_a_connection_that_is_cut_ends_every_program(sshd: Start, deadline
     async with connect_node(node) as host, children_on(host, deadline_s) as children:
         number = children.start(["sleep", "600"])
         await eventually_async(lambda: len(survivors(deadline_s)) >= 3)
-        for pid, words in list(all_commands()):
-            if words.startswith("sshd: ") and server.process.pid in ancestors(pid):
-                os.kill(pid, signal.SIGKILL)
+        server.cut()
         await eventually_async(lambda: survivors(deadline_s) == [])
         async with asyncio.timeout(DEADLINE_S):
             with pytest.raises(NodeError, match=node.name):

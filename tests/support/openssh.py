@@ -34,6 +34,7 @@ echo '{GUEST}:x:{GUEST_ID}:' >>"$folder/group"
 echo '{GUEST}:*:19000:0:99999:7:::' >>"$folder/shadow"
 chmod 440 "$folder/sudoers"
 for file in passwd group shadow sudoers; do mount --bind "$folder/$file" "/etc/$file"; done
+mount --bind "$folder/pam" /etc/pam.d/sshd
 mount -t tmpfs -o mode=755 rigctl-test /var/lib
 mount -t tmpfs -o mode=755 rigctl-test /mnt
 mount -t tmpfs -o mode=755 rigctl-test /run; mkdir -m 755 /run/sshd
@@ -98,6 +99,17 @@ class Sshd:
         command = ["ps", "-o", "pid=", "--ppid", str(self.process.pid)]
         return [int(pid) for pid in subprocess.run(command, capture_output=True, text=True).stdout.split()]
 
+    def serving(self) -> list[int]:
+        """Return all processes that serve connections: for a user other than root, sshd has two of them."""
+        first = self.sessions()
+        listed = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True).stdout
+        rows = [line.split() for line in listed.splitlines()]
+        return [*(int(row[0]) for row in rows if int(row[1]) in first and row[2].startswith("sshd")), *first]
+
+    def cut(self) -> None:
+        """Cut all connections, as if the network or the server failed."""
+        signal_all(self.serving(), signal.SIGKILL)
+
     def emptied(self) -> bool:
         """Wait until every connection's process has ended: a client is gone a moment before its server."""
         return eventually(lambda: not self.sessions())
@@ -120,21 +132,21 @@ class SshdFactory:
     folder: Path
     servers: list[Sshd] = field(default_factory=list)
 
-    def __call__(self, *options: str, sudoers: str | None = None) -> Sshd:
+    def __call__(self, *options: str, sudoers: str | None = None, pam: str = "") -> Sshd:
         """Start and return an SSH server, with `options` as further lines of its sshd_config.
 
         With `sudoers`, its user is GUEST with these sudo rules, not root, and it has its own /var/lib and /run. They
-        are in a mount namespace, so that nothing is left of them.
+        are in a mount namespace, so that nothing is left of them. `pam` is its /etc/pam.d/sshd.
         """
         with kept_port() as port:
-            server = self._started(port, options, sudoers)
+            server = self._started(port, options, sudoers, pam)
             self.servers.append(server)
             eventually(lambda: server.process.poll() is not None or accepts(port))
         if server.process.poll() is not None or not server.emptied():
             raise RuntimeError(f"sshd did not start: {(server.folder / 'log').read_text()}")
         return server
 
-    def _started(self, port: int, options: tuple[str, ...], sudoers: str | None) -> Sshd:
+    def _started(self, port: int, options: tuple[str, ...], sudoers: str | None, pam: str) -> Sshd:
         folder = self.folder / f"sshd{len(self.servers) + 1}"
         folder.mkdir()
         new_key(folder / "host_key")
@@ -146,6 +158,7 @@ class SshdFactory:
         command = [shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", str(config)]
         if sudoers is not None:
             (folder / "sudoers").write_text(sudoers)
+            (folder / "pam").write_text(pam)
             options = (f"AuthorizedKeysFile {GUEST_HOME}/authorized_keys", *options)
             command = ["unshare", "--mount", "sh", "-c", _OWN_SYSTEM, "sh", str(folder), *command]
         own = [f"Port {port}", *(f"{key} {folder}/{file}" for key, file in _FILES.items()), _BASE]

@@ -18,6 +18,7 @@ SKEW_S: Final = 0.010
 """Limit of the start skew for a check without scenario."""
 _REACHED: Final = {
     "ssh": "reached by SSH, with known host keys",
+    "openssh": "reached by ssh(1), with known host keys",
     "srun": "reached by srun, in its allocation",
     "local": "this machine, reached without SSH",
 }

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal, TextIO
 import typer
 from pydantic import BeforeValidator, Field
 
-from rigctl.base.errors import InputError, RigError
+from rigctl.base.errors import InputError, NodeError, RigError
 from rigctl.base.files import write_whole
 from rigctl.base.resources import modeline
 from rigctl.base.units import format_rate
@@ -365,6 +365,8 @@ async def _execute(rig: Rig, node: str, line: str) -> int:
             while data := await process.read(_CHUNK):
                 _put(1, data)
             code = await process.wait()
+        except ConnectionError as error:
+            raise NodeError(node, f"the {process.what} was lost: {error}") from None
         finally:
             feeding.cancel()
             await asyncio.wait({feeding})

@@ -18,6 +18,7 @@ from rigctl.remote.clocks import EXCHANGE_S, LEAST_LEAD_S, ClockOffset, Clocks, 
 from rigctl.remote.host import BEGIN_DEADLINE_S, Host
 from rigctl.remote.lock import LockRequest
 from rigctl.remote.session import _OPEN_DEADLINE_S, Session
+from rigctl.remote.ssh import CONNECT_DEADLINE_S, TOUCH_DEADLINE_S
 from rigctl.remote.transport import Connection
 from rigctl.rig.inventory import Node, Rig
 
@@ -101,6 +102,10 @@ async def test_each_command_of_an_opening_has_the_whole_deadline(monkeypatch: py
 
 def test_why_a_command_does_not_begin_is_told_before_the_nodes_time_is_over() -> None:
     assert min(_OPEN_DEADLINE_S, _HOST_S) > BEGIN_DEADLINE_S
+
+
+def test_a_key_has_time_for_a_touch_before_the_nodes_time_is_over() -> None:
+    assert CONNECT_DEADLINE_S < TOUCH_DEADLINE_S < min(_OPEN_DEADLINE_S, _HOST_S)
 
 
 class ClockNode:

@@ -317,6 +317,18 @@ def test_a_mistake_is_told_once_with_its_place(text: str, said: str, counted: st
     assert str(caught.value).count(counted) == 1
 
 
+@pytest.mark.parametrize("place", ["rig", "node"])
+def test_the_transport_openssh_takes_the_keys_of_ssh(place: str) -> None:
+    whole, own = ("transport: openssh\n", "") if place == "rig" else ("", "transport: openssh, ")
+    nodes = f"nodes:\n  a: {{{own}address: a.lan, port: 2222}}\n  b: {{{own}address: b.lan, jump: admin@gate}}\n"
+    text = f"{whole}defaults: {{user: pi}}\n{nodes}"
+    made = rig_of(parse_document("lab.yaml", text), Path("lab.yaml"), ())
+    assert [(node.transport, node.user, node.port, node.jump) for node in made.nodes.values()] == [
+        ("openssh", "pi", 2222, None),
+        ("openssh", "pi", None, "admin@gate"),
+    ]
+
+
 def test_outside_an_allocation_one_message_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
     with pytest.raises(InputError, match=r"no Slurm allocation .*salloc -N 2 .* --rig slurm"):

@@ -1,0 +1,1 @@
+"""Transport `openssh`: ssh(1) itself reaches a node, where rigctl's own SSH client cannot."""

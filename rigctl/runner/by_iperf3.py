@@ -18,10 +18,11 @@ from rigctl.base.values import total
 from rigctl.hosts.fact import ask_one
 from rigctl.hosts.machine import LISTENING_PORTS
 from rigctl.measure import iperf3
+from rigctl.paths.preparing import PREPARE_S
 from rigctl.protocol.orders import Listen, Sockets
 from rigctl.records import Facts, NodeUsage, Pair, RunPlan
 from rigctl.remote.children import Children, ProgramEnd, children_on
-from rigctl.runner.engine import DRAIN_S, PREPARE_S, Bench, interval_ms
+from rigctl.runner.engine import DRAIN_S, Bench, interval_ms
 from rigctl.runner.outcome import Measurement
 from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import MeasurementOrder

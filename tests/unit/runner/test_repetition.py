@@ -13,13 +13,27 @@ from cases import from_file
 from processes import turns
 
 from rigctl.base.errors import NodeError
+from rigctl.paths.preparing import MOST_PREPARE_S, PREPARE_S, End, prepare_s
 from rigctl.protocol.report import EndpointReport
-from rigctl.records import Cell, Direction, Flow, NicCounters, NodeUsage, Pair, PortSeries, Repetition, Side, Status
-from rigctl.remote.agent import Reading
-from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, MOST_PREPARE_S, hold_ns, prepare_s
+from rigctl.records import (
+    Cell,
+    Direction,
+    Flow,
+    Link,
+    NicCounters,
+    NodeUsage,
+    Pair,
+    PortSeries,
+    Repetition,
+    Side,
+    Status,
+)
+from rigctl.remote.agent import Agent, Reading
+from rigctl.rig.inventory import Node
+from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, hold_ns
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
-from rigctl.runner.engine import PREPARE_S, Bench
+from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.progress import Progress
 from rigctl.runner.repetition import measure_together, reason_misrouted
@@ -64,7 +78,11 @@ def nodes_of(log: list[str], fails_at: str | None, agent: type[Fake]) -> Nodes:
             raise NodeError("a", "agents failed")
         return {name: agent(name, log, fails_at) for name in names}
 
-    data = {"data_address": ADDRESSES.get, "data_ports": lambda _: (5200, 5299), "data_interface": lambda _: "eth0"}
+    def end(name: str, of_node: Fake) -> End:
+        node = Node(name, ADDRESSES[name], Link(None, None), data_ports=(5200, 5299))
+        return End(node, cast(Agent, of_node), ADDRESSES[name], "eth0", {})
+
+    data: dict[str, Any] = {"data_address": ADDRESSES.get, "data_interface": lambda _: "eth0", "end": end}
     return cast(Nodes, SimpleNamespace(agents=agents, lost=AsyncMock(return_value={}), facts_of=lambda _: {}, **data))
 
 

@@ -9,10 +9,12 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from rigctl.base.errors import NodeError
+from rigctl.check.rehearsal import rehearse
 from rigctl.hosts.data_address import data_address_of, why_unusable
 from rigctl.hosts.facts import CHECK_FACTS, facts_of_host
 from rigctl.hosts.setting import ask_refusals
 from rigctl.paths.ends import ask_neighbours, look_around, pairs_to_probe, peers_of, same_family, spot_of
+from rigctl.paths.preparing import End
 from rigctl.paths.probing import probe_paths
 from rigctl.paths.state import Failure, NodeState, RigState
 from rigctl.records import RunPlan
@@ -121,9 +123,18 @@ async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
             nodes[name].deaf = reason
         hosts = {name: visit.host for name, visit in visits.items() if visit.host is not None}
         await ask_neighbours({name: host.output for name, host in hosts.items()}, nodes, paths)
-        return RigState(rig, plan, nodes, paths, counters)
+        ends = {name: end for name, agent in agents.items() if (end := _end(rig, nodes[name], agent)) is not None}
+        rehearsal = await rehearse(plan, ends, paths) if plan is not None else None
+        return RigState(rig, plan, nodes, paths, counters, rehearsal)
     finally:
         await asyncio.gather(*(visit.leave() for visit in visits.values()))
+
+
+def _end(rig: Rig, state: NodeState, agent: Agent) -> End | None:
+    if state.address is None or agent.ended:
+        return None
+    interface = state.node.data_interface or state.interface
+    return End(state.node, agent, state.address, interface, state.facts, is_virtual=rig.virtual is not None)
 
 
 async def read_ports(rig: Rig, names: Collection[str]) -> dict[str, PortCounters]:

@@ -25,6 +25,16 @@ NO_ADMINISTRATOR: Final = error(
     "no-administrator", "{needs}: only an administrator can do this.", "Log in as a user of the group Administrators."
 )
 REFUSED: Final = error("condition-refused", "{why}.", "On the node, {remedy}")
+REHEARSED: Final = good("rehearsed", "prepared the flows of all {wanted} tests, or of tests like them, as a run does.")
+REHEARSED_IN_PART: Final = note(
+    "rehearsed-in-part",
+    "prepared the flows of {done} of {wanted} tests as a run does; the others need nodes or paths that fail, or time.",
+    "Mend the errors and check again: what a run is refused is found by preparing its tests.",
+)
+REHEARSAL_REFUSED: Final = error("rehearsal-refused", "{why}. Cannot be measured: {tests}.")
+REHEARSAL_UNSURE: Final = warning(
+    "rehearsal-unsure", "{why}. Cannot be measured, unless their conditions change this: {tests}."
+)
 PROOF: Final = {"FreeBSD": "compiled, never run", "Windows": "tested under Wine, never on Windows"}
 """Maps a system on which nobody has run the agent to what was done instead. All texts and pages use these words."""
 UNCHECKED: Final = note(

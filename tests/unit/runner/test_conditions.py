@@ -1,7 +1,7 @@
 """Host settings: given once, changed by the least, restored; a refusal costs its cells and comes with a remedy."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
@@ -64,7 +64,8 @@ class FakeNodes:
         self.is_open, self.data_interface = lambda _: True, lambda _: "eth0"
         self.remember = lambda name, fact, value: self.remembered.update({(name, fact): value})
         self.shell = lambda _: AsyncMock(return_value="1\n")
-        self.rig, self.facts_of = SimpleNamespace(nodes={}, virtual=None), lambda _: {}
+        self.rig = SimpleNamespace(nodes={}, virtual=None)
+        self.facts_of: Callable[[str], dict[str, Any]] = lambda _: {}
 
     def of(self, name: str) -> list[str]:
         """The lines of a node."""

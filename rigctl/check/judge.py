@@ -8,6 +8,7 @@ from rigctl.check.rules import hardware, nodes, settings, windows
 from rigctl.check.rules.rehearsed import judge_rehearsal
 from rigctl.findings import Finding, Severity
 from rigctl.paths import link_rules, path_rules
+from rigctl.paths.disk_rules import disks
 from rigctl.paths.judging import together
 from rigctl.paths.state import RigState
 
@@ -25,7 +26,8 @@ CHECK_RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
     path_rules.sizes,
     nodes.mtu,
     settings.congestion,
-    settings.disks,
+    disks,
+    nodes.iperf3,
     settings.windows,
     settings.scaling,
     settings.multipath,

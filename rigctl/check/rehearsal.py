@@ -104,9 +104,10 @@ def _able(
     """Return the preparation without the pairs that cannot be prepared; None if there is no other."""
 
     def passes(cell: Cell, pair: Pair) -> bool:
+        datagrams = cell.transport == "udp" or cell.latency_ms is not None
         ways = needed_ways(replace(cell, pairs=(pair,)))
         return {pair.source, pair.destination} <= ends.keys() and all(
-            way in whole and (cell.transport == "tcp" or bool(whole[way].heard)) for way in ways
+            way in whole and (bool(whole[way].heard) or not datagrams) for way in ways
         )
 
     kept = [replace(cell, pairs=tuple(pair for pair in cell.pairs if passes(cell, pair))) for cell in preparation.cells]

@@ -59,6 +59,12 @@ CLOCK_COARSE: Final = warning(
     "{bound_ms:g} ms of each other.",
     "Raise max_skew in the scenario, or run rigctl nearer to the rig.",
 )
+NO_IPERF3: Final = error(
+    "no-iperf3",
+    "iperf3 is not installed, and engine: iperf3 needs it.",
+    "Install it there, as root: apt-get install iperf3 (Debian, Ubuntu, Raspberry Pi OS), dnf install iperf3 (Fedora, "
+    "RHEL), apk add iperf3 (Alpine)",
+)
 NO_FOLDER: Final = error("no-folder", "there is no folder {folder}.", "On the node: mkdir -p {folder}")
 FOLDER_IN_MEMORY: Final = error(
     "folder-in-memory", "{folder} is in memory, not on a disk.", "Name another folder in the scenario."

@@ -49,6 +49,13 @@ NO_FREE_PORT: Final = error(
     "the node cannot receive data: {why}.",
     "Free a port there ({command}), or give {node} other data_ports in the rig file.",
 )
+ADDRESS_ABSENT: Final = error(
+    "address-absent",
+    "its data address {address} cannot be used on the host: {why}.",
+    "Give an address of the host as data_address in the rig file (ip address shows them; dadfailed: another host has "
+    "the address).",
+)
+NOT_NEEDED: Final = "No test needs this way: answers to connections pass."
 ADDRESS_FAMILIES: Final = error(
     "address-families",
     "one of {one} and {other} is IPv4, the other is IPv6: no packet goes between them.",

@@ -50,8 +50,12 @@ def _parse_ssh_address(output: str) -> str | None:
 
 
 def _parse_own(output: str) -> list[str] | None:
-    """Return the global addresses in `ip -o addr`, IPv4 first, in the kernel's order; None if there are none."""
-    held = chain.from_iterable(parse_addresses(output).values())
+    """Return the global addresses in `ip -o addr`, IPv4 first, in the kernel's order; None if there are none.
+
+    An address that is temporary, or that another host has (dadfailed), is left out unless there is no other.
+    """
+    lasting, every = (parse_addresses(output, lasting=lasting).values() for lasting in (True, False))
+    held = chain.from_iterable(lasting if any(lasting) else every)
     return [str(each.ip) for each in sorted(held, key=lambda each: each.version)] or None
 
 

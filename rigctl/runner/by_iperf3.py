@@ -15,6 +15,7 @@ from typing import Final
 
 from rigctl.base.errors import NodeError, RigError
 from rigctl.base.values import total
+from rigctl.findings.nodes import NO_IPERF3
 from rigctl.hosts.fact import ask_one
 from rigctl.hosts.machine import LISTENING_PORTS
 from rigctl.measure import iperf3
@@ -36,9 +37,7 @@ def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
     """Raise `RigError` with the names of all nodes in `facts` that need iperf3 for `plan` and lack it."""
     missing = [name for name in _users(plan, facts) if facts[name].get(IPERF3) is None]
     if missing:
-        where = f"{', '.join(missing)}: iperf3 is not installed, and engine: iperf3 needs it"
-        how = "Install it there, as root: apt-get install iperf3 (Debian, Ubuntu, Raspberry Pi OS), dnf install iperf3"
-        raise RigError(f"{where}. {how} (Fedora, RHEL), apk add iperf3 (Alpine)")
+        raise RigError(f"{', '.join(missing)}: {NO_IPERF3.text} {NO_IPERF3.remedy}")
 
 
 def iperf3_versions(plan: RunPlan, facts: Mapping[str, Facts]) -> dict[str, str]:

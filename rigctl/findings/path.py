@@ -44,6 +44,11 @@ UNRESOLVED: Final = error(
 )
 OWN_FIREWALL: Final = error("port-own-firewall", "refused by the sender's own firewall ({refusal})", LOOK_AT_OWN)
 UNSENT: Final = error("port-unsent", "cannot be sent ({refusal})", "On {node}: {command}; is its interface up?")
+NO_OWN_PORT: Final = error(
+    "no-own-port",
+    "cannot be sent ({refusal}): the sender has no free port of its own",
+    "On {node}: {ports} shows who uses its ports; widen net.ipv4.ip_local_port_range if it is small.",
+)
 NO_FREE_PORT: Final = error(
     "no-free-port",
     "the node cannot receive data: {why}.",

@@ -25,6 +25,8 @@ _ICMP_HEADER: Final = 8
 _TCP_HEADER: Final = 20
 _OWN: Final = ("EPERM", "EACCES")
 """errno names of sends that the sender's firewall refuses."""
+_NO_PORT: Final = ("EADDRNOTAVAIL", "EADDRINUSE")
+"""errno names of sends for which the sender has no free port."""
 _PROHIBITED: Final = {(3, 9), (3, 10), (3, 13)}
 """ICMP type and code of "administratively prohibited" (RFC 1812, 5.2.7.1). In ICMPv6 it is (1, 1) (RFC 4443)."""
 _PROFILES: Final = 3
@@ -103,7 +105,13 @@ def _tcp_fault(state: RigState, path: PathState) -> Finding | None:
         texts = _icmp_text(path.icmp) or f"ICMP ({path.stream})"
         sentence = ways.UNRESOLVED if _is_unresolved(state, path, path.icmp) else ways.REJECTED
         return _port_fault(state, path, sentence, how=texts)
-    return _port_fault(state, path, ways.OWN_FIREWALL if path.stream in _OWN else ways.UNSENT, refusal=path.stream)
+    return _port_fault(state, path, _unsent(path.stream), refusal=path.stream)
+
+
+def _unsent(refusal: str) -> Sentence:
+    if refusal in _OWN:
+        return ways.OWN_FIREWALL
+    return ways.NO_OWN_PORT if refusal in _NO_PORT else ways.UNSENT
 
 
 def _udp_fault(state: RigState, path: PathState) -> Finding | None:
@@ -125,6 +133,7 @@ def _port_fault(state: RigState, path: PathState, sentence: Sentence, **words: o
     here, there = (state.nodes[name] for name in path.ends)
     known = {"node": here.name, "peer": there.name, "address": there.address, "asking": path.asking}
     known |= {"firewall": command_on(here, "firewall"), "peer_firewall": command_on(there, "firewall")}
+    known["ports"] = command_on(here, "ports")
     known |= {"rights": rights_on(here), "peer_rights": rights_on(there)}
     firewall = there.facts.get("firewall") or {}
     if sentence is ways.DROPPED and any(firewall.values()):

@@ -21,6 +21,8 @@ from rigctl.settings import CONGESTION, READ
 PREPARE_S: Final = 5.0
 """Deadline for all flows of a pair to connect; after it, the pair counts as unreachable."""
 MOST_PREPARE_S: Final = 600.0
+_FILES_PER_DURATION: Final = 20
+"""Making the files of a test may take this many times its duration: a disk that is slower in writing is no use."""
 _AVAILABLE: Final = {
     "Linux": ("net.ipv4.tcp_available_congestion_control", "modprobe tcp_"),
     "FreeBSD": ("net.inet.tcp.cc.available", "kldload cc_"),
@@ -55,7 +57,8 @@ def prepare_s(cell: Cell) -> float:
     """Return how many seconds the flows of a cell may take to connect, and to prepare files that they send."""
     rate = cell.kind.prepare_bytes_per_s
     files = cell.parallel * len(cell.pairs) if rate is not None and cell[READ] == "disk" else 0
-    return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
+    files_s = files * (cell.message_bytes or 0) / (rate or 1)
+    return min(MOST_PREPARE_S, PREPARE_S + min(files_s, _FILES_PER_DURATION * cell.duration_s))
 
 
 async def connect_stream(cell: Cell, channel: StreamEnds, ends: Mapping[str, End], interval_ms: int) -> int:

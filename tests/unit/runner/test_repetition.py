@@ -115,10 +115,11 @@ def test_many_flows_wait_longer_after_their_first_byte_and_a_file_that_must_be_m
     assert hold_ns(CELL) == LEAST_HOLD_NS
     pairs, size = (Pair("a", "b"), Pair("c", "d")), 100 * 2**20
     assert hold_ns(replace(CELL, pairs=pairs, parallel=50)) == 100 * HOLD_PER_FLOW_NS
-    from_disk = replace(CELL, test="file", message_bytes=size, settings=Settings({READ: "disk"}))
+    from_disk = replace(CELL, test="file", duration_s=10.0, message_bytes=size, settings=Settings({READ: "disk"}))
     assert prepare_s(replace(from_disk, settings=Settings({READ: "memory"}))) == PREPARE_S
     assert prepare_s(from_disk) == pytest.approx(PREPARE_S + size / 5e6)
-    assert prepare_s(replace(from_disk, message_bytes=2**40)) == MOST_PREPARE_S
+    assert prepare_s(replace(from_disk, message_bytes=2**40)) == PREPARE_S + 20 * 10.0
+    assert prepare_s(replace(from_disk, message_bytes=2**40, duration_s=100.0)) == MOST_PREPARE_S
 
 
 async def measured(fails_at: str | None, cell: Cell = CELL, agent: type[Fake] = Fake) -> tuple[Repetition, list[str]]:

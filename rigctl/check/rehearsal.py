@@ -4,6 +4,7 @@ What the nodes refuse is what the run would be refused. The lock of the rig is h
 """
 
 import asyncio
+import logging
 import re
 import secrets
 import time
@@ -23,6 +24,7 @@ from rigctl.records import Cell, Pair, RunPlan, host_system
 from rigctl.settings import CONGESTION, Settings
 from rigctl.settings.kinds import AGENT
 
+_log = logging.getLogger(__name__)
 REHEARSAL_S: Final = 3.0
 """No further test is rehearsed this long after the first began."""
 _INTERVAL_MS: Final = 100
@@ -88,13 +90,16 @@ async def rehearse(plan: RunPlan, ends: Mapping[str, End], paths: Iterable[PathS
     ]
     refused: list[_Refused] = []
     asked: set[object] = set()
-    until_s = time.monotonic() + REHEARSAL_S
+    began_s, prepared = time.monotonic(), 0
     for preparation in choose_preparations(able):
-        if time.monotonic() > until_s:
+        if time.monotonic() > began_s + REHEARSAL_S:
             break
+        prepared += 1
         refused += await _prepare(preparation, ends)
         asked |= preparation.asks
     done = {preparation.cells[0].first for preparation in able if preparation.asks <= asked}
+    spent_ms = (time.monotonic() - began_s) * 1e3
+    _log.info("rehearsed %d of %d tests by %d preparations in %.0f ms", len(done), len(every), prepared, spent_ms)
     return Rehearsal(len(done), len(every), tuple(_refusals(refused, every)))
 
 

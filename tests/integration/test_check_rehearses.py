@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from os import cpu_count
 from shutil import disk_usage
 from typing import Any
 
@@ -49,16 +50,15 @@ STATEFUL = (
 )
 
 
-def files(limits: str) -> tuple[str, str]:
-    """The limits of open files, soft and hard, of all that the SSH server starts."""
-    return f"prlimit --pid SSHD --nofile={limits}", "prlimit --pid SSHD --nofile=1024:524288"
-
-
 def nft(rule: str) -> tuple[str, str]:
     table = f"table inet fault {{ chain in {{ type filter hook input priority 0; {rule} drop; }}; }}"
     return f"echo '{table}' | nft -f -", "nft delete table inet fault"
 
 
+LISTENER = (
+    "python3 -m http.server 5001 >/dev/null 2>&1 & until ss -Hltn sport = 5001 | grep -q .; do sleep 0.1; done",
+    "kill $(ss -Hltnp sport = 5001 | grep -o 'pid=[0-9]*' | cut -d= -f2)",
+)
 ON_HOST = "nsenter -m -t SSHD"
 """Runs a command in the mount namespace of the SSH server, of which the machine sees nothing."""
 CASES = [
@@ -67,6 +67,8 @@ CASES = [
     Case("a processor that only the sender lacks", "placement: {sender: 999}", "placement: processor 999"),
     Case("a processor that only the receiver lacks", "placement: {receiver: 999}", "placement: processor 999",
          always=True),
+    Case("a processor outside the cpuset", "placement: {sender: 1}", "placement: processor 1",
+         (("taskset -pc 0 SSHD", f"taskset -pc 0-{(cpu_count() or 1) - 1} SSHD"),)),
     Case("a card without a NUMA node", "placement: nic", "placement: nic"),
     Case("a folder that is a file", f"{FILES}folder: /etc/hostname", "/etc/hostname", always=True),
     Case("a folder that is read-only", f"{FILES}folder: /sys", "/sys"),
@@ -90,8 +92,15 @@ CASES = [
     Case("a black hole on the way of acknowledgements", "", "", (nft(f"ip saddr {PI2} ip length > 1000"),)),
     Case("a firewall that drops datagrams", "", "", (nft(f"ip saddr {PI1} meta l4proto udp"),), node="pi2"),
     Case("the same with probes", "latency: true", "UDP", (nft(f"ip saddr {PI1} meta l4proto udp"),), node="pi2"),
-    Case("too few open files", "parallel: 100", "Too many open files", (files("64:64"),)),
-    Case("few open files at first", "parallel: 100", "", (files("64:4096"),)),
+    Case("few open files at first", "parallel: 100", "",
+         (("prlimit --pid SSHD --nofile=64:", "prlimit --pid SSHD --nofile=1024:"),)),
+    Case("a data port that is in use", "", "port", (LISTENER,), ((f"{PI2}, ", f"{PI2}, data_ports: 5001-5001, "),),
+         node="pi2"),
+    Case("a firewall that opens one of two ports", "latency: true", "5002", (nft("tcp dport 5002"),),
+         ((f"{PI2}, ", f"{PI2}, data_ports: 5001-5002, "),), node="pi2"),
+    Case("a firewall that counts connections", "parallel: 8", "10.98.0.2", (nft("tcp dport != 22 ct count over 4"),),
+         node="pi2"),
+    Case("a folder of another user", f"{FILES}folder: /proc/1", "/proc/1"),
     Case("Multipath TCP that is off", "mptcp: true", "", (sysctl("net.mptcp.enabled", "0", "1"),)),
     Case("an address that the host does not have", "", "192.0.2.7",
          edits=((f"{PI1}, ", f"{PI1}, data_address: 192.0.2.7, "), (", data_interface: eth0", ""))),

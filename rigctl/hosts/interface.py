@@ -18,6 +18,7 @@ _CARD: Final = f'{_IF}[ -e "{_NET}/device" ] && '
 _NAME: Final = 'echo "$IF"'
 _DRIVER: Final = f'{{ ethtool -i "$IF" || readlink "{_NET}/device/driver"; }}'
 _IS_VIRTUAL: Final = f'{{ [ -e "{_NET}/device" ] && echo no || echo yes; }}'
+_NO_BOUND: Final = 2**31 - 1
 _DIGITS: Final = "[0-9]{1,12}"
 _OFFLOADS: Final = {
     "tcp-segmentation-offload": "tso",
@@ -103,6 +104,12 @@ def _parse_coalescing_taken(output: str) -> tuple[str, ...] | None:
     return tuple(name.replace("-", "_") for name, value in named if value != "n/a") if named else None
 
 
+def _parse_mtu_bounds(output: str) -> tuple[int, int] | None:
+    """Return the smallest and the largest MTU in `ip -d link`; a largest of 0 has no bound."""
+    match = re.search(r" minmtu ([0-9]{1,6}) maxmtu ([0-9]{1,6})\b", output)
+    return (int(match[1]), int(match[2]) or _NO_BOUND) if match else None
+
+
 def _parse_pcie(output: str) -> dict[str, float] | None:
     """Return the card's PCIe link from sysfs: `speed_gts`, `width` and the maxima `speed_max_gts`, `width_max`."""
     said = re.findall(r"^(\w{1,30})=([0-9]{1,4}(?:\.[0-9]{1,3})?)", output, re.MULTILINE)
@@ -140,5 +147,6 @@ CHECK_FACTS: Final[dict[str, Fact]] = {
 }
 """Further facts that only a check reads."""
 PAUSE_FRAMES: Final = Fact(f'{_CARD}ethtool -a "$IF"', _parse_pause, "ethtool")
+MTU_BOUNDS: Final = Fact(f'{_IF}ip -d -o link show dev "$IF"', _parse_mtu_bounds, "ip")
 OFFLOADS_FIXED: Final = Fact(f'{_IF}ethtool -k "$IF"', _parse_fixed_offloads)
 COALESCING_TAKEN: Final = Fact(f'{_IF}ethtool -c "$IF"', _parse_coalescing_taken)

@@ -8,6 +8,9 @@ from rigctl.hosts.setting import ask_refusals, set_on, setting_text
 from rigctl.records import Condition, HostSetting
 from rigctl.remote.agent import Grant, RefusedError
 
+PI_4 = (
+    "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 link/ether dc:a6 minmtu 68 maxmtu 1500 addrgen"
+)
 COALESCING = "Adaptive RX: off  TX: n/a\nrx-usecs: 3\nrx-frames: n/a\ntx-usecs: n/a\n"
 
 
@@ -25,7 +28,10 @@ def fake() -> AsyncMock:
 async def run(command: str) -> str:
     if "online" in command:
         return "@@rigctl files\n/sys/devices/system/cpu/online:0-3\n"
+    if "governors" in command:
+        return "@@rigctl files\n/sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors:performance ondemand\n"
     said = {
+        "ip -d": PI_4,
         "rmem_max": "read-only",
         "tcp_congestion_control": "read-only",
         "tee": "tee: /proc/sys/net/ipv4/tcp_sack: Invalid argument",
@@ -52,6 +58,8 @@ async def test_a_check_asks_for_every_setting_and_changes_none() -> None:
     assert agent.set.await_args_list == [mtu, sack, rps]
 
 
+JUMBO = "set: mtu of eth0: Invalid argument; 9000 was asked for, the card takes 68 to 1500 (EINVAL)"
+GOVERNOR = "set: governor: Invalid argument; fast was asked for, the node has performance ondemand (EINVAL)"
 RINGS = "set: rings rx of eth0: Invalid argument; 9000 was asked for (EINVAL)"
 TAKES = "Not supported; 20 was asked for, the card takes rx_usecs, adaptive_rx (EOPNOTSUPP)"
 HAS = "set: rps of eth0: Invalid argument; 2-4 was asked for, the node has processors 0-3 (EINVAL)"
@@ -65,6 +73,10 @@ FEW, MANY = HostSetting("coalesce", "5", "rx_usecs"), HostSetting("coalesce", "2
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
+        ([HostSetting("mtu", "1500")], []),
+        ([HostSetting("mtu", "9000")], [f"one: {JUMBO}", f"two: {JUMBO}"]),
+        ([HostSetting("governor", "ondemand")], []),
+        ([HostSetting("governor", "fast")], [f"one: {GOVERNOR}", f"two: {GOVERNOR}"]),
         ([HostSetting("rings", "9000", "rx")], [f"one: {RINGS}", f"two: {RINGS}"]),
         ([FEW, MANY], [f"one: set: coalesce rx_frames of eth0: {TAKES}"]),
         ([HostSetting("coalesce", "0", "tx_frames")], []),  # that is so already

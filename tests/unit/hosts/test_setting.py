@@ -8,9 +8,7 @@ from rigctl.hosts.setting import ask_refusals, set_on, setting_text
 from rigctl.records import Condition, HostSetting
 from rigctl.remote.agent import Grant, RefusedError
 
-PI_4 = (
-    "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 link/ether dc:a6 minmtu 68 maxmtu 1500 addrgen"
-)
+PI_4 = "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq    link/ether dc:a6 minmtu 68 maxmtu 1500 addrgen"
 COALESCING = "Adaptive RX: off  TX: n/a\nrx-usecs: 3\nrx-frames: n/a\ntx-usecs: n/a\n"
 
 

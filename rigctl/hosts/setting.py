@@ -18,7 +18,7 @@ from rigctl.remote.agent import Agent, Grant, RefusedError
 
 _LINK_UP_S: Final = 10.0
 """Longest wait for the link, which some drivers take down to change the MTU or offloads."""
-_OF_A_NETWORK: Final = re.compile(r"net\.ipv[46]\.(?!.*congestion)")
+_OF_A_NETWORK: Final = re.compile(r"net\.(ipv[46]\.(?!.*congestion)|core\.somaxconn$)")
 """Matches sysctls that each network namespace has for itself; the machine has one list of congestion controls."""
 _ONLINE: Final = file_fact("/sys/devices/system/cpu/online", take_line)
 _GOVERNORS: Final = file_fact("/sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors", take_line)

@@ -27,7 +27,8 @@ def judge_rehearsal(state: RigState, errors: Collection[tuple[str, str]]) -> Ite
     rehearsal = state.rehearsal
     if rehearsal is None or not rehearsal.wanted:
         return
-    for refusal in rehearsal.refusals:
+    names = list(state.nodes)
+    for refusal in sorted(rehearsal.refusals, key=lambda refusal: names.index(refusal.node)):
         if not _is_explained(refusal, errors):
             yield from _say_refused(state, refusal)
     numbers = {"done": rehearsal.done, "wanted": rehearsal.wanted}

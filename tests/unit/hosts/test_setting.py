@@ -62,6 +62,7 @@ RINGS = "set: rings rx of eth0: Invalid argument; 9000 was asked for (EINVAL)"
 TAKES = "Not supported; 20 was asked for, the card takes rx_usecs, adaptive_rx (EOPNOTSUPP)"
 HAS = "set: rps of eth0: Invalid argument; 2-4 was asked for, the node has processors 0-3 (EINVAL)"
 SACK, HELD = "sysctl net.ipv4.tcp_sack", "sysctl net.core.rmem_max"
+BACKLOG = "sysctl net.core.somaxconn"
 BY = "net.ipv4.tcp_congestion_control"
 NO_FQ = "No such file or directory; this kernel has no fq"
 OFF = HostSetting("offload", "off", "gro")
@@ -83,6 +84,7 @@ FEW, MANY = HostSetting("coalesce", "5", "rx_usecs"), HostSetting("coalesce", "2
         ([HostSetting("offload", "off", "lro"), HostSetting("offload", "off", "gro")], []),
         ([OFF, HostSetting("offload", "on", "lro")], ["one: set: offload lro of eth0: Not supported (EOPNOTSUPP)"]),
         ([OFF, HostSetting("sysctl", "99", "net.ipv4.tcp_sack")], [f"one: set: {SACK}: Invalid argument (EINVAL)"]),
+        ([OFF, HostSetting("sysctl", "-5", "net.core.somaxconn")], [f"one: set: {BACKLOG}: Invalid argument (EINVAL)"]),
         ([OFF, HostSetting("sysctl", "9", "net.core.rmem_max")], [f"one: set: {HELD}: Permission denied (EACCES)"]),
         ([OFF, HostSetting("sysctl", "reno", BY)], [f"one: set: sysctl {BY}: Permission denied (EACCES)"]),
         ([OFF, HostSetting("qdisc", "fq limit 10")], [f"one: set: qdisc of eth0: {NO_FQ} (ENOENT)"]),
@@ -92,7 +94,9 @@ async def test_what_a_node_does_not_take_is_refused_in_its_words(settings: list[
     assert await refused(*settings) == tuple(f"condition {each}" for each in said)
 
 
-@pytest.mark.parametrize("name", ["vm.swappiness", "net.core.somaxconn", "net.ipv4.tcp_allowed_congestion_control"])
+@pytest.mark.parametrize(
+    "name", ["vm.swappiness", "net.core.netdev_max_backlog", "net.ipv4.tcp_allowed_congestion_control"]
+)
 async def test_a_check_writes_no_sysctl_that_networks_share(name: str) -> None:
     asked: list[str] = []
 

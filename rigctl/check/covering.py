@@ -30,6 +30,11 @@ class Preparation:
     def asks(self) -> frozenset[Ask]:
         return frozenset(ask for cell in self.cells for ask in _asks_of(cell))
 
+    @cached_property
+    def ways(self) -> frozenset[tuple[str, str]]:
+        """Senders and receivers of the test's streams."""
+        return frozenset(stream.ends for cell in self.cells for stream in cell.streams)
+
     @property
     def is_plain(self) -> bool:
         """Tell whether the test needs no host settings."""

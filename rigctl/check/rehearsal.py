@@ -10,15 +10,14 @@ import secrets
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from rigctl.base.errors import NodeError
-from rigctl.check.covering import Preparation, choose_preparations, preparations_of
+from rigctl.check.covering import Ask, Preparation, choose_preparations, preparations_of
 from rigctl.measure.orders import StreamEnds, channels
 from rigctl.paths.ends import needed_ways
 from rigctl.paths.preparing import PREPARE_S, AdvisedError, End, ask_sender, close_streams, connect_stream
-from rigctl.paths.probing import PathState
+from rigctl.paths.probing import PathEnds, PathState
 from rigctl.paths.state import Refusal, Rehearsal
 from rigctl.records import Cell, Pair, RunPlan, host_system
 from rigctl.settings import CONGESTION, Settings
@@ -26,7 +25,10 @@ from rigctl.settings.kinds import AGENT
 
 _log = logging.getLogger(__name__)
 REHEARSAL_S: Final = 3.0
-"""No further test is rehearsed this long after the first began."""
+"""No further test is prepared once preparations have taken this long."""
+_LATE_S: Final = 0.9 * PREPARE_S
+_MOST_LATE: Final = 2
+"""Number of preparations that may wait for an answer in vain without taking the time of others."""
 _INTERVAL_MS: Final = 100
 _BLOCK_BYTES: Final = 4096
 """Size of the files of a rehearsal."""
@@ -47,15 +49,20 @@ _AVAILABLE: Final = "net.ipv4.tcp_available_congestion_control"
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """A refusal in a preparation. `sends`: True if the node is the sender of the stream."""
+    """A refusal in a preparation, for a stream between these `ends`, the sender first."""
 
     preparation: Preparation
     error: NodeError
-    sends: bool
+    ends: PathEnds
 
     @property
     def errno(self) -> str:
         return self.error.error if isinstance(self.error, AdvisedError) else ""
+
+    @property
+    def load(self) -> int:
+        """Number of flows that the node was to open."""
+        return self.preparation.load[self.error.node]
 
     @property
     def text(self) -> str:
@@ -75,49 +82,90 @@ class _Refused:
         if "bind" in what and self.errno == "EADDRNOTAVAIL":
             return True
         if self.errno in _OF_LOAD:
-            return preparation.load[name] >= self.preparation.load[name]
+            return preparation.load[name] >= self.load
         blamed = next((setting for sign, setting in _BLAMED.items() if sign in what), None)
-        own = self.preparation.of_node(name, sends=self.sends)
-        return {ask for ask in own if blamed in (None, ask[2])} <= preparation.of_node(name, sends=self.sends)
+        if blamed is None and self.ends not in preparation.ways:
+            return False
+        sends = name == self.ends[0]
+        own = self.preparation.of_node(name, sends=sends)
+        return {ask for ask in own if blamed in (None, ask[2])} <= preparation.of_node(name, sends=sends)
 
 
 async def rehearse(plan: RunPlan, ends: Mapping[str, End], paths: Iterable[PathState]) -> Rehearsal:
     """Prepare tests of `plan` on the nodes in `ends`, without pairs whose path failed, and return what is refused."""
-    whole = {path.ends: path for path in paths if path.stream == "0"}
     every = preparations_of(cell for cell in plan.cells if cell.engine == AGENT)
-    able = [
-        preparation for preparation in map(partial(_able, ends=ends, whole=whole), every) if preparation is not None
-    ]
-    refused: list[_Refused] = []
-    asked: set[object] = set()
-    began_s, prepared = time.monotonic(), 0
-    for preparation in choose_preparations(able):
-        if time.monotonic() > began_s + REHEARSAL_S:
+    work, began_s = _Rehearsing(ends, paths), time.monotonic()
+    able = [work.able(preparation) for preparation in every]
+    for preparation in choose_preparations([own for own in able if own is not None]):
+        if work.spent_s > REHEARSAL_S:
             break
-        prepared += 1
-        refused += await _prepare(preparation, ends)
-        asked |= preparation.asks
-    done = {preparation.cells[0].first for preparation in able if preparation.asks <= asked}
+        await work.prepare(preparation)
+    await work.try_fewer_flows([own for own in able if own is not None])
+    done = sum(
+        own is not None and own.asks <= work.asked and own.ways == preparation.ways
+        for preparation, own in zip(every, able, strict=True)
+    )
     spent_ms = (time.monotonic() - began_s) * 1e3
-    _log.info("rehearsed %d of %d tests by %d preparations in %.0f ms", len(done), len(every), prepared, spent_ms)
-    return Rehearsal(len(done), len(every), tuple(_refusals(refused, every)))
+    _log.info("rehearsed %d of %d tests by %d preparations in %.0f ms", done, len(every), work.prepared, spent_ms)
+    return Rehearsal(done, len(every), tuple(_refusals(work.refused, every)))
 
 
-def _able(
-    preparation: Preparation, ends: Mapping[str, End], whole: Mapping[tuple[str, str], PathState]
-) -> Preparation | None:
-    """Return the preparation without the pairs that cannot be prepared; None if there is no other."""
+class _Rehearsing:
+    """Prepares tests one after the other. A path on which nothing was answered in time is then left out."""
 
-    def passes(cell: Cell, pair: Pair) -> bool:
+    def __init__(self, ends: Mapping[str, End], paths: Iterable[PathState]) -> None:
+        self._ends = ends
+        self._whole = {path.ends: path for path in paths if path.stream == "0"}
+        self._late_rounds = 0
+        self.refused: list[_Refused] = []
+        self.asked: set[Ask] = set()
+        self.prepared = 0
+        self.spent_s = 0.0  # without the first rounds that waited for an answer in vain
+
+    def able(self, preparation: Preparation) -> Preparation | None:
+        """Return the preparation without the pairs that cannot be prepared; None if there is no other."""
+        pairs = [tuple(pair for pair in cell.pairs if self._passes(cell, pair)) for cell in preparation.cells]
+        cells = (replace(cell, pairs=own) for cell, own in zip(preparation.cells, pairs, strict=True) if own)
+        kept = tuple(_lighten(cell, self._ends) for cell in cells)
+        return Preparation(kept) if kept else None
+
+    async def prepare(self, preparation: Preparation) -> None:
+        """Prepare a test, without the pairs that were late before, and keep what was refused."""
+        self.asked |= preparation.asks
+        left = self.able(preparation)
+        if left is None:
+            return
+        began_s = time.monotonic()
+        found = await _prepare(left, self._ends)
+        spent_s = time.monotonic() - began_s
+        if found and spent_s > _LATE_S and self._late_rounds < _MOST_LATE:
+            self._late_rounds += 1
+            for each in found:
+                self._whole.pop(each.ends, None)
+        else:
+            self.spent_s += spent_s
+        self.prepared += 1
+        self.refused += found
+
+    async def try_fewer_flows(self, able: Sequence[Preparation]) -> None:
+        """Prepare tests with fewer flows on nodes that had too few ports or files, until a test is not refused."""
+        for each in [each for each in self.refused if each.errno in _OF_LOAD]:
+            name = each.error.node
+            lighter = {own.load[name]: own for own in able if own.load.get(name, each.load) < each.load}
+            for _, preparation in sorted(lighter.items(), reverse=True):
+                known = len(self.refused)
+                if self.spent_s > REHEARSAL_S:
+                    return
+                await self.prepare(preparation)
+                if name not in {other.error.node for other in self.refused[known:]}:
+                    break
+
+    def _passes(self, cell: Cell, pair: Pair) -> bool:
         datagrams = cell.transport == "udp" or cell.latency_ms is not None
-        ways = needed_ways(replace(cell, pairs=(pair,)))
-        return {pair.source, pair.destination} <= ends.keys() and all(
+        whole, ways = self._whole, needed_ways(replace(cell, pairs=(pair,)))
+        return {pair.source, pair.destination} <= self._ends.keys() and all(
             way in whole and (bool(whole[way].heard) or not datagrams) for way in ways
         )
-
-    kept = [replace(cell, pairs=tuple(pair for pair in cell.pairs if passes(cell, pair))) for cell in preparation.cells]
-    cells = tuple(_lighten(cell, ends) for cell in kept if cell.pairs)
-    return Preparation(cells) if cells else None
 
 
 def _lighten(cell: Cell, ends: Mapping[str, End]) -> Cell:
@@ -135,7 +183,7 @@ def _lighten(cell: Cell, ends: Mapping[str, End]) -> Cell:
 
 def _is_loaded(congestion: str, end: End) -> bool:
     available = (end.facts.get("sysctls") or {}).get(_AVAILABLE)
-    return host_system(end.facts) != "Linux" or congestion in (available or "").split()
+    return host_system(end.facts) in ("FreeBSD", "Windows") or congestion in (available or "").split()
 
 
 async def _prepare(preparation: Preparation, ends: Mapping[str, End]) -> list[_Refused]:
@@ -149,13 +197,13 @@ async def _prepare(preparation: Preparation, ends: Mapping[str, End]) -> list[_R
         try:
             await connect_stream(cell, channel, ends, _INTERVAL_MS)
         except NodeError as error:
-            found.append(_Refused(preparation, error, error.node == channel.sender))
+            found.append(_Refused(preparation, error, channel.stream.ends))
             if error.node != channel.receiver or not error.what.startswith("listen: "):
                 return
             try:  # both ends are asked, even if the receiver refuses
                 await ask_sender(cell, channel, ends, _INTERVAL_MS)
             except NodeError as other:
-                found.append(_Refused(preparation, other, sends=True))
+                found.append(_Refused(preparation, other, channel.stream.ends))
 
     try:
         async with asyncio.timeout(2 * PREPARE_S):

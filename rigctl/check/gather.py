@@ -9,10 +9,14 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from rigctl.base.errors import NodeError
+from rigctl.check.rehearsal import rehearse
+from rigctl.conditions.condition import congestion_of
 from rigctl.hosts.data_address import data_address_of, why_unusable
 from rigctl.hosts.facts import CHECK_FACTS, facts_of_host
 from rigctl.hosts.setting import ask_refusals
+from rigctl.paths.disk_rules import folders_of
 from rigctl.paths.ends import ask_neighbours, look_around, pairs_to_probe, peers_of, same_family, spot_of
+from rigctl.paths.preparing import End
 from rigctl.paths.probing import probe_paths
 from rigctl.paths.state import Failure, NodeState, RigState
 from rigctl.records import RunPlan
@@ -23,7 +27,7 @@ from rigctl.remote.lock import LockRequest
 from rigctl.remote.session import AT_ONCE, Session
 from rigctl.rig.inventory import Rig, Switch
 from rigctl.scenario.mistakes import receivers_at_once
-from rigctl.settings import CONGESTION, READ, WRITE
+from rigctl.settings import CONGESTION
 from rigctl.switches import PortCounters, reader_of
 
 _CLOCK_DEADLINE_S: Final = 10.0
@@ -121,9 +125,18 @@ async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
             nodes[name].deaf = reason
         hosts = {name: visit.host for name, visit in visits.items() if visit.host is not None}
         await ask_neighbours({name: host.output for name, host in hosts.items()}, nodes, paths)
-        return RigState(rig, plan, nodes, paths, counters)
+        ends = {name: end for name, agent in agents.items() if (end := _end(rig, nodes[name], agent)) is not None}
+        rehearsal = await rehearse(plan, ends, paths) if plan is not None else None
+        return RigState(rig, plan, nodes, paths, counters, rehearsal)
     finally:
         await asyncio.gather(*(visit.leave() for visit in visits.values()))
+
+
+def _end(rig: Rig, state: NodeState, agent: Agent) -> End | None:
+    if state.address is None or agent.ended:
+        return None
+    interface = state.node.data_interface or state.interface
+    return End(state.node, agent, state.address, interface, state.facts, is_virtual=rig.virtual is not None)
 
 
 async def read_ports(rig: Rig, names: Collection[str]) -> dict[str, PortCounters]:
@@ -155,7 +168,7 @@ async def _look_around(
     state, host = visit.state, visit.host
     if host is None:
         return
-    cells = plan.cells if plan is not None else ()
-    disks = {cell.folder for cell in cells if cell.folder and "disk" in (cell[READ], cell[WRITE])}
-    wanted = {name for cell in cells if (name := cell[CONGESTION]) is not None}
-    await look_around(host.output, state, peers_of(state.name, nodes, pairs), sorted(disks), sorted(wanted))
+    cells, conditions = (plan.cells, plan.conditions) if plan is not None else ((), ())
+    names = {*(cell[CONGESTION] for cell in cells), *map(congestion_of, conditions)}
+    wanted = [name for name in names if name is not None]
+    await look_around(host.output, state, peers_of(state.name, nodes, pairs), folders_of(cells), sorted(wanted))

@@ -5,8 +5,10 @@ from dataclasses import replace
 from typing import Final
 
 from rigctl.check.rules import hardware, nodes, settings, windows
+from rigctl.check.rules.rehearsed import judge_rehearsal
 from rigctl.findings import Finding, Severity
 from rigctl.paths import link_rules, path_rules
+from rigctl.paths.disk_rules import disks
 from rigctl.paths.judging import together
 from rigctl.paths.state import RigState
 
@@ -24,7 +26,8 @@ CHECK_RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
     path_rules.sizes,
     nodes.mtu,
     settings.congestion,
-    settings.disks,
+    disks,
+    nodes.iperf3,
     settings.windows,
     settings.scaling,
     settings.multipath,
@@ -51,6 +54,9 @@ def judge_state(state: RigState) -> tuple[Finding, ...]:
     state = replace(state, explained=path_rules.paths_explained_elsewhere(state))
     everybody = {"node": len(state.nodes), "pair": len(state.paths)}
     findings = [finding for rule in CHECK_RULES for finding in together(rule(state), everybody)]
+    wrong = [finding for finding in findings if finding.level is Severity.ERROR]
+    errors = {(finding.code, name) for finding in wrong for name in finding.subject.names}
+    findings += together(judge_rehearsal(state, errors), everybody)
     return tuple(sorted(findings, key=lambda finding: _LEVELS.index(finding.level)))
 
 

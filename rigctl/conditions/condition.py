@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, PlainValidator, WithJsonSchema, create_model
 
 from rigctl.conditions.key import HostKey
-from rigctl.conditions.keys import HOST_KEYS
+from rigctl.conditions.keys import CONGESTION_SYSCTL, HOST_KEYS
 from rigctl.records import Condition
 from rigctl.rig.inventory import Rig
 from rigctl.settings import DEFAULT, SETTINGS
@@ -48,6 +48,11 @@ def condition_of(name: str, section: YamlSection) -> Condition:
     given = {key: getattr(section, key.name) for key in sorted(HOST_KEYS, key=lambda key: not key.first)}
     settings = [setting for key, value in given.items() if value is not None for setting in key.settings(value)]
     return Condition(name, tuple(settings), getattr(section, "resize"))  # noqa: B009 — a model created at run time
+
+
+def congestion_of(condition: Condition) -> str | None:
+    """Return the default congestion control that a condition gives the nodes; None if it sets none."""
+    return next((setting.value for setting in condition.settings if setting.name == CONGESTION_SYSCTL), None)
 
 
 def condition_mistakes(document: YamlDocument, sections: Mapping[str, YamlSection], rig: Rig) -> Iterator[Mistake]:

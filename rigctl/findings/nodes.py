@@ -25,6 +25,16 @@ NO_ADMINISTRATOR: Final = error(
     "no-administrator", "{needs}: only an administrator can do this.", "Log in as a user of the group Administrators."
 )
 REFUSED: Final = error("condition-refused", "{why}.", "On the node, {remedy}")
+REHEARSED: Final = good("rehearsed", "prepared the flows of all {wanted} tests, or of tests like them, as a run does.")
+REHEARSED_IN_PART: Final = note(
+    "rehearsed-in-part",
+    "prepared the flows of {done} of {wanted} tests as a run does; the others need nodes or paths that fail, or time.",
+    "Mend the errors and check again: what a run is refused is found by preparing its tests.",
+)
+REHEARSAL_REFUSED: Final = error("rehearsal-refused", "{why}. Cannot be measured: {tests}.")
+REHEARSAL_UNSURE: Final = warning(
+    "rehearsal-unsure", "{why}. Cannot be measured, unless their conditions change this: {tests}."
+)
 PROOF: Final = {"FreeBSD": "compiled, never run", "Windows": "tested under Wine, never on Windows"}
 """Maps a system on which nobody has run the agent to what was done instead. All texts and pages use these words."""
 UNCHECKED: Final = note(
@@ -48,6 +58,12 @@ CLOCK_COARSE: Final = warning(
     "its clock is known to ±{clock_error_ms:.1f} ms only (the SSH connection is slow); flows are to start within "
     "{bound_ms:g} ms of each other.",
     "Raise max_skew in the scenario, or run rigctl nearer to the rig.",
+)
+NO_IPERF3: Final = error(
+    "no-iperf3",
+    "iperf3 is not installed, and engine: iperf3 needs it.",
+    "Install it there, as root: apt-get install iperf3 (Debian, Ubuntu, Raspberry Pi OS), dnf install iperf3 (Fedora, "
+    "RHEL), apk add iperf3 (Alpine)",
 )
 NO_FOLDER: Final = error("no-folder", "there is no folder {folder}.", "On the node: mkdir -p {folder}")
 FOLDER_IN_MEMORY: Final = error(

@@ -44,11 +44,23 @@ UNRESOLVED: Final = error(
 )
 OWN_FIREWALL: Final = error("port-own-firewall", "refused by the sender's own firewall ({refusal})", LOOK_AT_OWN)
 UNSENT: Final = error("port-unsent", "cannot be sent ({refusal})", "On {node}: {command}; is its interface up?")
+NO_OWN_PORT: Final = error(
+    "no-own-port",
+    "cannot be sent ({refusal}): the sender has no free port of its own",
+    "On {node}: {ports} shows who uses its ports; widen net.ipv4.ip_local_port_range if it is small.",
+)
 NO_FREE_PORT: Final = error(
     "no-free-port",
     "the node cannot receive data: {why}.",
     "Free a port there ({command}), or give {node} other data_ports in the rig file.",
 )
+ADDRESS_ABSENT: Final = error(
+    "address-absent",
+    "its data address {address} cannot be used on the host: {why}.",
+    "Give an address of the host as data_address in the rig file (ip address shows them; dadfailed: another host has "
+    "the address).",
+)
+NOT_NEEDED: Final = "No test needs this way: answers to connections pass."
 ADDRESS_FAMILIES: Final = error(
     "address-families",
     "one of {one} and {other} is IPv4, the other is IPv6: no packet goes between them.",

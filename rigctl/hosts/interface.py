@@ -18,6 +18,7 @@ _CARD: Final = f'{_IF}[ -e "{_NET}/device" ] && '
 _NAME: Final = 'echo "$IF"'
 _DRIVER: Final = f'{{ ethtool -i "$IF" || readlink "{_NET}/device/driver"; }}'
 _IS_VIRTUAL: Final = f'{{ [ -e "{_NET}/device" ] && echo no || echo yes; }}'
+_NO_BOUND: Final = 2**31 - 1
 _DIGITS: Final = "[0-9]{1,12}"
 _OFFLOADS: Final = {
     "tcp-segmentation-offload": "tso",
@@ -50,8 +51,12 @@ def _parse_ssh_address(output: str) -> str | None:
 
 
 def _parse_own(output: str) -> list[str] | None:
-    """Return the global addresses in `ip -o addr`, IPv4 first, in the kernel's order; None if there are none."""
-    held = chain.from_iterable(parse_addresses(output).values())
+    """Return the global addresses in `ip -o addr`, IPv4 first, in the kernel's order; None if there are none.
+
+    An address that is temporary, or that another host has (dadfailed), is left out unless there is no other.
+    """
+    lasting, every = (parse_addresses(output, lasting=lasting).values() for lasting in (True, False))
+    held = chain.from_iterable(lasting if any(lasting) else every)
     return [str(each.ip) for each in sorted(held, key=lambda each: each.version)] or None
 
 
@@ -99,6 +104,12 @@ def _parse_coalescing_taken(output: str) -> tuple[str, ...] | None:
     return tuple(name.replace("-", "_") for name, value in named if value != "n/a") if named else None
 
 
+def _parse_mtu_bounds(output: str) -> tuple[int, int] | None:
+    """Return the smallest and the largest MTU in `ip -d link`; a largest of 0 has no bound."""
+    match = re.search(r" minmtu ([0-9]{1,6}) maxmtu ([0-9]{1,6})\b", output)
+    return (int(match[1]), int(match[2]) or _NO_BOUND) if match else None
+
+
 def _parse_pcie(output: str) -> dict[str, float] | None:
     """Return the card's PCIe link from sysfs: `speed_gts`, `width` and the maxima `speed_max_gts`, `width_max`."""
     said = re.findall(r"^(\w{1,30})=([0-9]{1,4}(?:\.[0-9]{1,3})?)", output, re.MULTILINE)
@@ -136,5 +147,6 @@ CHECK_FACTS: Final[dict[str, Fact]] = {
 }
 """Further facts that only a check reads."""
 PAUSE_FRAMES: Final = Fact(f'{_CARD}ethtool -a "$IF"', _parse_pause, "ethtool")
+MTU_BOUNDS: Final = Fact(f'{_IF}ip -d -o link show dev "$IF"', _parse_mtu_bounds, "ip")
 OFFLOADS_FIXED: Final = Fact(f'{_IF}ethtool -k "$IF"', _parse_fixed_offloads)
 COALESCING_TAKEN: Final = Fact(f'{_IF}ethtool -c "$IF"', _parse_coalescing_taken)

@@ -12,15 +12,16 @@ from rigctl.base.errors import NodeError
 from rigctl.base.units import parse_processors
 from rigctl.conditions.condition import KEYS_BY_KIND
 from rigctl.hosts.fact import Fact, Runner, ask_one, file_fact, take_line
-from rigctl.hosts.interface import CHECK_FACTS, COALESCING_TAKEN, OFFLOADS_FIXED
+from rigctl.hosts.interface import CHECK_FACTS, COALESCING_TAKEN, MTU_BOUNDS, OFFLOADS_FIXED
 from rigctl.records import Condition, HostSetting
 from rigctl.remote.agent import Agent, Grant, RefusedError
 
 _LINK_UP_S: Final = 10.0
 """Longest wait for the link, which some drivers take down to change the MTU or offloads."""
-_OF_A_NETWORK: Final = re.compile(r"net\.ipv[46]\.(?!.*congestion)")
+_OF_A_NETWORK: Final = re.compile(r"net\.(ipv[46]\.(?!.*congestion)|core\.somaxconn$)")
 """Matches sysctls that each network namespace has for itself; the machine has one list of congestion controls."""
 _ONLINE: Final = file_fact("/sys/devices/system/cpu/online", take_line)
+_GOVERNORS: Final = file_fact("/sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors", take_line)
 
 
 async def set_on(agent: Agent, run: Runner, setting: HostSetting, interface: str | None, *, dry: bool = False) -> Grant:
@@ -43,6 +44,7 @@ async def set_on(agent: Agent, run: Runner, setting: HostSetting, interface: str
     value = key.to_agent(value)
     got = await agent.set(setting.kind, value, name=setting.name, interface=on, dry=dry)
     if dry:
+        await _check_bounds(agent.node, run, setting, interface or "")
         await _try_in_namespace(agent.node, run, setting, interface or "")
     return Grant(key.from_agent(got.old), key.from_agent(got.value))
 
@@ -101,6 +103,20 @@ def _check_processors(node: str, setting: HostSetting, interface: str | None, on
     if not there or not wanted <= there:
         what = f"rps of {interface}: Invalid argument; {setting.value} was asked for"
         raise RefusedError(node, "set", "EINVAL", f"{what}, the node has processors {online or 'unknown'}")
+
+
+async def _check_bounds(node: str, run: Runner, setting: HostSetting, interface: str) -> None:
+    """Raise `RefusedError` if the kernel's bounds of an MTU, or its list of governors, leave out the value."""
+    if setting.kind == "mtu":
+        bounds = await ask_one(run, MTU_BOUNDS, interface)
+        if bounds is not None and not bounds[0] <= int(setting.value) <= bounds[1]:
+            what = f"mtu of {interface}: Invalid argument; {setting.value} was asked for"
+            raise RefusedError(node, "set", "EINVAL", f"{what}, the card takes {bounds[0]} to {bounds[1]}")
+    elif setting.kind == "governor":
+        known = await ask_one(run, _GOVERNORS) or setting.value
+        if setting.value not in known.split():
+            what = f"governor: Invalid argument; {setting.value} was asked for, the node has {known}"
+            raise RefusedError(node, "set", "EINVAL", what)
 
 
 async def _try_in_namespace(node: str, run: Runner, setting: HostSetting, interface: str) -> None:

@@ -61,6 +61,7 @@ class Disk:
     folder: str
     free_bytes: int | None
     in_memory: bool = False
+    device: str = ""  # first column of df: a disk, or a network file system such as nas:/export
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,8 @@ def _parse_disks(output: str) -> tuple[Disk, ...]:
 
 def _disk(words: list[str], line: str) -> Disk:
     if len(words) >= 3 and words[1].isascii() and words[1].isdigit() and len(words[1]) < 16:
-        return Disk(line.split(" ", 2)[2], int(words[1]) * 1024, words[0] in ("tmpfs", "ramfs"))
+        device, free_bytes = printable(words[0][:256]), int(words[1]) * 1024
+        return Disk(line.split(" ", 2)[2], free_bytes, device in ("tmpfs", "ramfs"), device)
     return Disk(line.strip(), None)
 
 

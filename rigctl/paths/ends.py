@@ -11,6 +11,7 @@ from rigctl.hosts.surroundings import ask_peer_macs, ask_surroundings
 from rigctl.paths.probing import PathState, Spot, literal
 from rigctl.paths.state import NodeState
 from rigctl.records import Cell, RunPlan
+from rigctl.settings.kinds import IPERF3
 
 _MOST_PAIRS: Final = 600
 """Without a scenario, all pairs are probed if at most 600 (24 nodes), else each node with the next two by name."""
@@ -29,6 +30,16 @@ def both_ways(cell: Cell) -> set[tuple[str, str]]:
     """Return source and destination of all pairs, and the reverse, because TCP's acknowledgements flow back."""
     forward = {(pair.source, pair.destination) for pair in cell.pairs}
     return forward | {(destination, source) for source, destination in forward}
+
+
+def needed_ways(cell: Cell) -> set[tuple[str, str]]:
+    """Return the ordered pairs of nodes over which a test opens connections or sends datagrams.
+
+    The way back of a connection is not needed as a way of its own: a stateful firewall lets its packets pass.
+    """
+    if cell.engine == IPERF3:  # its clients connect from the source, whichever end sends
+        return {(pair.source, pair.destination) for pair in cell.pairs}
+    return {stream.ends for stream in cell.streams}
 
 
 def same_family(pairs: Iterable[tuple[str, str]], spots: Mapping[str, Spot]) -> list[tuple[str, str]]:

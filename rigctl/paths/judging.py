@@ -8,14 +8,12 @@ from rigctl.base.values import group_by
 from rigctl.findings import Finding, FindingValue, Severity, Subject
 from rigctl.hosts.surroundings import Surroundings
 from rigctl.paths.commands import list_names
+from rigctl.paths.disk_rules import disks
 from rigctl.paths.ends import both_ways, peers_of
 from rigctl.paths.link_rules import check_link, routes
 from rigctl.paths.path_rules import check_families, ports, sizes
-from rigctl.paths.probing import PathState
 from rigctl.paths.state import NodeState, RigState
 from rigctl.records import Cell
-from rigctl.settings import MSS
-from rigctl.settings.kinds import KINDS
 
 _PLURALS: Final[dict[str, str]] = {"node": "nodes", "pair": "paths"}
 
@@ -50,8 +48,7 @@ def _errors(cell: Cell, state: RigState) -> Iterator[Finding]:
     alone = replace(
         state, plan=plan, nodes={name: _among(state.nodes[name], cell, state.nodes) for name in names}, paths=paths
     )
-    rules = [check_link, check_families, routes, ports]
-    rules += [] if _may_be_small(cell, alone, paths) else [sizes]
+    rules = (check_link, check_families, routes, ports, sizes, disks)
     yield from (finding for rule in rules for finding in rule(alone) if finding.level is Severity.ERROR)
 
 
@@ -60,14 +57,4 @@ def _among(each: NodeState, cell: Cell, nodes: Mapping[str, NodeState]) -> NodeS
         return each
     peers = peers_of(each.name, nodes, (ends for ends in both_ways(cell) if set(ends) <= nodes.keys()))
     routes = {peer: way for peer, way in each.around.routes.items() if peer in peers}
-    return replace(each, around=Surroundings(routes, above=each.around.above))
-
-
-def _may_be_small(cell: Cell, state: RigState, paths: Sequence[PathState]) -> bool:
-    """Tell whether packets of `cell` may fit into a path whose MTU is below that of the interfaces."""
-    if state.plan is not None and state.plan.condition_mtu(cell.condition) is not None:
-        return True
-    if cell.transport != "tcp" or cell.test not in KINDS or cell.kind.in_messages:
-        return True
-    mss = cell[MSS]
-    return mss is not None and all(mss + 40 <= (path.largest or 0) for path in paths)
+    return replace(each, around=Surroundings(routes, disks=each.around.disks, above=each.around.above))

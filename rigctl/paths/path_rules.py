@@ -4,7 +4,7 @@ Examples of such causes are an address that two nodes use, and a peer that does 
 cause explains is not reported again as dropped, rejected or too small.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -13,13 +13,20 @@ from rigctl.findings import WEIGHTS, Finding, FindingValue, Sentence, Severity, 
 from rigctl.findings import path as ways
 from rigctl.model.frames import ETHERNET_HEADER, IP_HEADER
 from rigctl.paths.commands import command_on, find_on, paths_of, rights_on
+from rigctl.paths.ends import needed_ways
 from rigctl.paths.link_rules import find_misrouted, is_dead, is_loopback
 from rigctl.paths.probing import SMALL, Icmp, PathEnds, PathState
 from rigctl.paths.state import NodeState, RigState
+from rigctl.records import Cell
+from rigctl.settings import MSS
+from rigctl.settings.kinds import KINDS
 
 _ICMP_HEADER: Final = 8
+_TCP_HEADER: Final = 20
 _OWN: Final = ("EPERM", "EACCES")
 """errno names of sends that the sender's firewall refuses."""
+_NO_PORT: Final = ("EADDRNOTAVAIL", "EADDRINUSE")
+"""errno names of sends for which the sender has no free port."""
 _PROHIBITED: Final = {(3, 9), (3, 10), (3, 13)}
 """ICMP type and code of "administratively prohibited" (RFC 1812, 5.2.7.1). In ICMPv6 it is (1, 1) (RFC 4443)."""
 _PROFILES: Final = 3
@@ -30,7 +37,7 @@ _UNRESOLVED: Final = {(3, 1), (1, 3)}
 
 def ports(state: RigState) -> Iterator[Finding]:
     """Check in both directions whether TCP and UDP to the data port pass, are refused, or are dropped."""
-    datagrams = any(cell.transport == "udp" for cell in state.cells())
+    needed = _cells_by_way(state)
     walled = {path.ends for path in state.paths if path.refused.get(path.least) in _OWN}
     faults = {path.ends: (_tcp_fault(state, path), _udp_fault(state, path)) for path in state.paths}
     for path in state.paths:
@@ -51,17 +58,39 @@ def ports(state: RigState) -> Iterator[Finding]:
             there = state.nodes[path.destination]
             own = command_on(there, "firewall")
             remedy = ways.LOOK_AT_OWN.format(node=there.name, rights=rights_on(there), firewall=own)
-        level = Severity.ERROR if tcp is not None or datagrams else Severity.WARNING
+        level = _port_level(None if state.plan is None else needed.get(path.ends, []), tcp_fails=tcp is not None)
+        text += f" {ways.NOT_NEEDED}" if level is Severity.NOTE else ""
         yield replace(found, text=text, remedy=remedy, level=level, weight=WEIGHTS[level])
     good = [ends for ends, fault in faults.items() if fault == (None, None)]
     if good:
         yield ways.PORTS_PASS.say(paths_of(*good))
 
 
+def _cells_by_way(state: RigState) -> dict[PathEnds, list[Cell]]:
+    """Map each path to the tests that open connections or send datagrams over it."""
+    found: dict[PathEnds, list[Cell]] = {}
+    for cell in state.cells():
+        for ends in needed_ways(cell):
+            found.setdefault(ends, []).append(cell)
+    return found
+
+
+def _port_level(cells: Sequence[Cell] | None, *, tcp_fails: bool) -> Severity:
+    """Return how serious a blocked path is. `cells`: tests that need the path; None: there is no plan."""
+    if cells is None:
+        return Severity.ERROR if tcp_fails else Severity.WARNING
+    if not cells:
+        return Severity.NOTE
+    datagrams = any(cell.transport == "udp" or cell.latency_ms is not None for cell in cells)
+    return Severity.ERROR if tcp_fails or datagrams else Severity.WARNING
+
+
 def listening(state: RigState) -> Iterator[Finding]:
-    """Check that each node has enough free data ports for every test."""
+    """Check that each node has its data address, and enough free data ports for every test."""
     for node in state.nodes.values():
-        if node.deaf is not None:
+        if node.deaf is not None and "EADDRNOTAVAIL" in node.deaf:
+            yield find_on(node, ways.ADDRESS_ABSENT, address=node.address, why=node.deaf)
+        elif node.deaf is not None:
             yield find_on(node, ways.NO_FREE_PORT, why=node.deaf, command=command_on(node, "ports"))
 
 
@@ -76,7 +105,13 @@ def _tcp_fault(state: RigState, path: PathState) -> Finding | None:
         texts = _icmp_text(path.icmp) or f"ICMP ({path.stream})"
         sentence = ways.UNRESOLVED if _is_unresolved(state, path, path.icmp) else ways.REJECTED
         return _port_fault(state, path, sentence, how=texts)
-    return _port_fault(state, path, ways.OWN_FIREWALL if path.stream in _OWN else ways.UNSENT, refusal=path.stream)
+    return _port_fault(state, path, _unsent(path.stream), refusal=path.stream)
+
+
+def _unsent(refusal: str) -> Sentence:
+    if refusal in _OWN:
+        return ways.OWN_FIREWALL
+    return ways.NO_OWN_PORT if refusal in _NO_PORT else ways.UNSENT
 
 
 def _udp_fault(state: RigState, path: PathState) -> Finding | None:
@@ -98,6 +133,7 @@ def _port_fault(state: RigState, path: PathState, sentence: Sentence, **words: o
     here, there = (state.nodes[name] for name in path.ends)
     known = {"node": here.name, "peer": there.name, "address": there.address, "asking": path.asking}
     known |= {"firewall": command_on(here, "firewall"), "peer_firewall": command_on(there, "firewall")}
+    known["ports"] = command_on(here, "ports")
     known |= {"rights": rights_on(here), "peer_rights": rights_on(there)}
     firewall = there.facts.get("firewall") or {}
     if sentence is ways.DROPPED and any(firewall.values()):
@@ -130,14 +166,37 @@ def _icmp_text(errors: set[Icmp]) -> str:
 def sizes(state: RigState) -> Iterator[Finding]:
     """Check the path MTU of each direction. Report a path without "packet too big" messages as a black hole."""
     good: dict[tuple[int, int], list[PathEnds]] = {}
+    needed = _cells_by_way(state)
     for path in state.paths:
         largest = path.largest
         if largest is not None and largest >= path.wanted:
             good.setdefault((path.wanted, path.version), []).append(path.ends)
         elif largest is not None and path.ends not in state.explained:
-            yield _say_too_small(state, path, largest)
+            found = _say_too_small(state, path, largest)
+            cells = needed.get(path.ends, []) if state.plan is not None else None
+            if found.level is Severity.ERROR and cells is not None:
+                level = _size_level(state, path, cells)
+                found = replace(found, level=level, weight=WEIGHTS[level])
+            yield found
     for (size, version), ends in sorted(good.items(), reverse=True):
         yield mtu.PACKETS_ARRIVE.say(paths_of(*ends), numbers_of(size, version))
+
+
+def _size_level(state: RigState, path: PathState, cells: Sequence[Cell]) -> Severity:
+    """Return how serious it is that large packets vanish: an error if a test cannot do with smaller packets."""
+    if not cells:
+        return Severity.NOTE
+    return Severity.WARNING if all(_may_be_small(state, cell, path) for cell in cells) else Severity.ERROR
+
+
+def _may_be_small(state: RigState, cell: Cell, path: PathState) -> bool:
+    """Tell whether packets of `cell` may fit into a path whose MTU is below that of the interfaces."""
+    if state.plan is not None and state.plan.condition_mtu(cell.condition) is not None:
+        return True
+    if cell.transport != "tcp" or cell.test not in KINDS or cell.kind.in_messages:
+        return True
+    mss = cell[MSS]
+    return mss is not None and mss + IP_HEADER[path.version] + _TCP_HEADER <= (path.largest or 0)
 
 
 def _say_too_small(state: RigState, path: PathState, largest: int) -> Finding:
@@ -184,13 +243,24 @@ def addresses(state: RigState) -> Iterator[Finding]:
 def check_families(state: RigState) -> Iterator[Finding]:
     """Check that both ends of each pair have addresses of the same family (IPv4 or IPv6)."""
     plan = state.plan
-    pairs = dict.fromkeys(pair for cell in plan.cells for pair in cell.pairs) if plan is not None else ()
-    for pair in pairs:
+    if plan is None:
+        yield from _find_lonely(state)
+    for pair in dict.fromkeys(pair for cell in state.cells() for pair in cell.pairs):
         ends = [state.nodes.get(name) for name in (pair.source, pair.destination)]
         addresses = [each.address for each in ends if each is not None and each.address is not None]
         if len(addresses) == 2 and len({":" in address for address in addresses}) == 2:
             one, other = addresses
             yield ways.ADDRESS_FAMILIES.say(paths_of((pair.source, pair.destination)), one=one, other=other)
+
+
+def _find_lonely(state: RigState) -> Iterator[Finding]:
+    """Yield a finding if some nodes of a rig have IPv4 addresses and others IPv6 addresses."""
+    known = {each.name: each.address for each in state.nodes.values() if each.address is not None}
+    groups = group_by(known, lambda name: ":" in known[name])
+    if len(groups) == 2:
+        few = min(groups.values(), key=len)
+        others = next(name for name in known if name not in few)
+        yield ways.ADDRESS_FAMILIES.say(about_nodes(few), one=known[few[0]], other=f"{known[others]} of {others}")
 
 
 def paths_explained_elsewhere(state: RigState) -> frozenset[PathEnds]:

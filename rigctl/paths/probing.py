@@ -234,8 +234,7 @@ class _Probing:
         try:
             port = await self.agents[name].listen(Listen(_ENDPOINT, spot.address, sockets, first, last))
         except NodeError as error:
-            if getattr(error, "error", None) in _NO_PORT:
-                self.deaf[name] = error.what
+            self.deaf[name] = error.what
             self.failed.add(name)
             return
         for path in self.paths.values():

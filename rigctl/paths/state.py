@@ -67,6 +67,25 @@ class NodeState:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a node refused in a rehearsal, in the words of a run, and the numbers of the tests that it prevents."""
+
+    node: str
+    text: str
+    tests: tuple[int, ...]
+    unsure: tuple[int, ...] = ()  # tests whose condition may change what the node refuses
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Result of preparing tests as a run does. `done` tests of `wanted` were rehearsed, or others stood for them."""
+
+    done: int
+    wanted: int
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RigState:
     """State of a rig, as the rules judge it. `plan` is None for a check without a scenario."""
 
@@ -75,6 +94,7 @@ class RigState:
     nodes: Mapping[str, NodeState]
     paths: Sequence[PathState] = ()
     ports: Mapping[str, PortCounters] = field(default_factory=dict)  # counters of each node's switch port, by node
+    rehearsal: Rehearsal | None = None  # None: nothing was rehearsed
     explained: frozenset[tuple[str, str]] = frozenset()  # faulty paths whose cause another rule reports
 
     def reached(self) -> Iterator[NodeState]:

@@ -10,31 +10,23 @@ from functools import partial
 from typing import Any, Final
 
 from rigctl.base.errors import NodeError, join_names, of_nodes
-from rigctl.measure.orders import StreamEnds, burst, channels, sockets
+from rigctl.measure.orders import StreamEnds, burst, channels
 from rigctl.model.latency import baseline_s
-from rigctl.protocol.orders import Connect, Listen, Start
+from rigctl.paths.preparing import connect_stream
+from rigctl.protocol.orders import Start
 from rigctl.protocol.report import EndpointReport
 from rigctl.records import Cell
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.remote.clocks import Clocks, measure_clocks
-from rigctl.runner.conditions import with_advice
-from rigctl.runner.engine import DRAIN_S, PREPARE_S, SALVAGE_S, Bench, interval_ms
+from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Bench, interval_ms
 from rigctl.runner.outcome import CAPTURE_BYTES, EndReport, Measurement, Reports, measurement
 from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import MeasurementOrder
-from rigctl.settings import CONGESTION, ITERATIONS, READ
+from rigctl.settings import ITERATIONS
 
-MOST_PREPARE_S: Final = 600.0
 LEAST_HOLD_NS: Final = 1_000_000
 HOLD_PER_FLOW_NS: Final = 50_000
 """Pause per flow after its first byte, so that no flow's burst delays the first byte of another flow."""
-
-
-def prepare_s(cell: Cell) -> float:
-    """Return how many seconds the flows of a cell may take to connect, and to prepare files that they send."""
-    rate = cell.kind.prepare_bytes_per_s
-    files = cell.parallel * len(cell.pairs) if rate is not None and cell[READ] == "disk" else 0
-    return min(MOST_PREPARE_S, PREPARE_S + files * (cell.message_bytes or 0) / (rate or 1))
 
 
 def hold_ns(*cells: Cell) -> int:
@@ -170,28 +162,16 @@ class ByAgent:
 
     async def _connect_all(self) -> None:
         """Connect the flows of every stream, also after errors, so that the failure names each unreachable receiver."""
-        each = (
-            with_advice(self._connect(channel), self._nodes, self._order_of[channel.traffic_class].cell[CONGESTION])
-            for channel in self.channels
-        )
-        done = await asyncio.gather(*each, return_exceptions=True)
+        ends = {name: self._nodes.end(name, agent) for name, agent in self._agents.items()}
+
+        async def connect(channel: StreamEnds) -> None:
+            cell = self._order_of[channel.traffic_class].cell
+            port = await connect_stream(cell, channel, ends, interval_ms(self._duration_s))
+            self._ports[channel.endpoint] = port
+
+        done = await asyncio.gather(*map(connect, self.channels), return_exceptions=True)
         if failures := [failure for failure in done if isinstance(failure, Exception)]:
             raise ExceptionGroup("connecting", failures)
-
-    async def _connect(self, channel: StreamEnds) -> None:
-        receiver, sender = self._agents[channel.receiver], self._agents[channel.sender]
-        address, bind = self._nodes.data_address(channel.receiver), self._nodes.data_address(channel.sender)
-        cell = self._order_of[channel.traffic_class].cell
-        times = {"interval_ms": interval_ms(self._duration_s), "wait_ms": round(prepare_s(cell) * 1000)}
-        to_receiver, to_sender = (
-            sockets(cell, channel, sends=sends, interface=self._nodes.data_interface(node), **times)
-            for node, sends in ((channel.receiver, False), (channel.sender, True))
-        )
-        first, last = self._nodes.data_ports(channel.receiver)
-        port = await receiver.listen(Listen(channel.endpoint, address, to_receiver, first, last))
-        self._ports[channel.endpoint] = port
-        await sender.connect(Connect(channel.endpoint, address, port, bind, to_sender))
-        await receiver.ready(channel.endpoint)
 
     async def _follow(self, channel: StreamEnds) -> None:
         async def ended(node: str) -> None:

@@ -15,13 +15,15 @@ from typing import Final
 
 from rigctl.base.errors import NodeError, RigError
 from rigctl.base.values import total
+from rigctl.findings.nodes import NO_IPERF3
 from rigctl.hosts.fact import ask_one
 from rigctl.hosts.machine import LISTENING_PORTS
 from rigctl.measure import iperf3
+from rigctl.paths.preparing import PREPARE_S
 from rigctl.protocol.orders import Listen, Sockets
 from rigctl.records import Facts, NodeUsage, Pair, RunPlan
 from rigctl.remote.children import Children, ProgramEnd, children_on
-from rigctl.runner.engine import DRAIN_S, PREPARE_S, Bench, interval_ms
+from rigctl.runner.engine import DRAIN_S, Bench, interval_ms
 from rigctl.runner.outcome import Measurement
 from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import MeasurementOrder
@@ -35,9 +37,7 @@ def check_iperf3(plan: RunPlan, facts: Mapping[str, Facts]) -> None:
     """Raise `RigError` with the names of all nodes in `facts` that need iperf3 for `plan` and lack it."""
     missing = [name for name in _users(plan, facts) if facts[name].get(IPERF3) is None]
     if missing:
-        where = f"{', '.join(missing)}: iperf3 is not installed, and engine: iperf3 needs it"
-        how = "Install it there, as root: apt-get install iperf3 (Debian, Ubuntu, Raspberry Pi OS), dnf install iperf3"
-        raise RigError(f"{where}. {how} (Fedora, RHEL), apk add iperf3 (Alpine)")
+        raise RigError(f"{', '.join(missing)}: {NO_IPERF3.text} {NO_IPERF3.remedy}")
 
 
 def iperf3_versions(plan: RunPlan, facts: Mapping[str, Facts]) -> dict[str, str]:

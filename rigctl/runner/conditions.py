@@ -5,18 +5,19 @@ The agent stores the old values on the node's disk and restores them when it end
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import dropwhile
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from rigctl.base.errors import NodeError
 from rigctl.conditions.condition import KEYS_BY_KIND
 from rigctl.conditions.keys import BUFFER_SYSCTLS, CONGESTION_SYSCTL, RESIZE_SYSCTL
 from rigctl.hosts.setting import await_link, restore, set_on, setting_text
-from rigctl.records import Cell, Condition, HostSetting, RunPlan, host_system
-from rigctl.remote.agent import Agent, RefusedError
+from rigctl.paths.preparing import with_advice
+from rigctl.records import Cell, Condition, HostSetting, RunPlan
+from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host
 from rigctl.runner.nodes import Nodes
 from rigctl.settings import WINDOW
@@ -24,18 +25,12 @@ from rigctl.settings import WINDOW
 _CONTACT_S: Final = 20.0
 _INTERRUPTED_S: Final = 1.5
 """After Ctrl-C, time to start another agent on a node whose agent has ended; the run must end within 3 s."""
-_AVAILABLE: Final = {
-    "Linux": ("net.ipv4.tcp_available_congestion_control", "modprobe tcp_"),
-    "FreeBSD": ("net.inet.tcp.cc.available", "kldload cc_"),
-}
-"""Maps a system to its sysctl with the available congestion controls, and the command that loads another one."""
 _LEAST_BUFFER: Final = 4096
 _MOST_BUFFER: Final = 6 * 1024**2
 """Linux's defaults of the smallest and the largest TCP buffer in bytes (tcp(7), tcp_rmem, tcp_wmem)."""
 
 _HeldKey: TypeAlias = tuple[str, str | None]
 """The kind and name of a host setting."""
-_T = TypeVar("_T")
 
 
 def buffers_start_at(window_bytes: int) -> tuple[HostSetting, ...]:
@@ -56,29 +51,6 @@ def settings_for(cell: Cell, conditions: Mapping[str, Condition]) -> dict[_HeldK
     if cell.resize and (window := cell[WINDOW]) is not None:
         settings += buffers_start_at(window)
     return {(setting.kind, setting.name): setting.value for setting in settings}
-
-
-async def with_advice(work: Awaitable[_T], nodes: Nodes, congestion: str | None = None) -> _T:
-    """Return the result of `work`. If an agent refuses, add a remedy to the error; `congestion`: TCP algorithm."""
-    try:
-        return await work
-    except RefusedError as error:
-        raise NodeError(error.node, f"{error.what}{_advice(error, nodes, congestion)}") from None
-
-
-def _advice(error: RefusedError, nodes: Nodes, congestion: str | None) -> str:
-    node = nodes.rig.nodes.get(error.node)
-    is_on_congestion = any(name in error.what for name in (CONGESTION_SYSCTL, "TCP_CONGESTION"))
-    if congestion is not None and error.error in ("ENOENT", "EPERM") and is_on_congestion:
-        facts = nodes.facts_of(error.node)
-        name, load = _AVAILABLE["FreeBSD" if host_system(facts) == "FreeBSD" else "Linux"]
-        available = (facts.get("sysctls") or {}).get(name, "unknown")
-        if error.error == "EPERM" and congestion in available.split():
-            return f". Only root may use {congestion}: see net.ipv4.tcp_allowed_congestion_control, or set `sudo: true`"
-        return f". Its {name} is {available}. Load {congestion} there as root: {load}{congestion}"
-    if error.error in ("EPERM", "EACCES") and node is not None and not node.sudo and nodes.rig.virtual is None:
-        return f". This needs root: log in as root, or give node {node.name} `sudo: true` in the rig file"
-    return ""
 
 
 @dataclass(slots=True)
@@ -172,7 +144,7 @@ class Conditions:
             held.values, held.old = {}, {}
         # Apply all settings from the first changed one on: a new number of channels, for example, resets RPS.
         changed = dict(dropwhile(lambda item: held.values.get(item[0]) == item[1], want.items()))
-        interface = self._nodes.data_interface(name)
+        interface, rig = self._nodes.data_interface(name), self._nodes.rig
         granted: dict[str, str] = {}
         try:
             for (kind, name_of), value in changed.items():
@@ -180,7 +152,8 @@ class Conditions:
                 asked = value if name_of == CONGESTION_SYSCTL else None
                 work = set_on(agent, self._nodes.shell(name), setting, interface)
                 held.values[kind, name_of] = value  # recorded before the answer, in case the agent is killed
-                got = await with_advice(work, self._nodes, asked)
+                node, facts = rig.nodes.get(name), self._nodes.facts_of(name)
+                got = await with_advice(work, node, facts, asked, is_virtual=rig.virtual is not None)
                 # Report the value before the first condition, not the value of the previous condition.
                 got = replace(got, old=held.old.setdefault((kind, name_of), got.old))
                 granted[setting.label] = setting_text(setting, got)

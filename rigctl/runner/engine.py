@@ -16,8 +16,6 @@ from rigctl.runner.outcome import Measurement
 from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import Blocked, MeasurementOrder
 
-PREPARE_S: Final = 5.0
-"""Deadline for all flows of a pair to connect; after it, the pair counts as unreachable."""
 DRAIN_S: Final = 12.0
 """Time after the planned end for queues to drain, and for a receiver that gets no end-of-file to give up (10 s)."""
 SALVAGE_S: Final = 1.0

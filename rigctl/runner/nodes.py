@@ -11,6 +11,7 @@ from rigctl.hosts.data_address import data_address_of, why_unusable
 from rigctl.hosts.fact import Fact, ask
 from rigctl.hosts.facts import facts_of_host
 from rigctl.hosts.machine import IDENTITY
+from rigctl.paths.preparing import End
 from rigctl.records import Facts
 from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host, connect_node
@@ -124,6 +125,13 @@ class Nodes:
         for key, text in value.items():
             if known.setdefault(key, text) is text:
                 self.facts_changed = True
+
+    def end(self, name: str, agent: Agent) -> End:
+        """Return the node as an end of streams. Raise `NodeError` if it has no usable data address."""
+        node, is_virtual = self.rig.nodes[name], self.rig.virtual is not None
+        return End(
+            node, agent, self.data_address(name), self.data_interface(name), self.facts_of(name), is_virtual=is_virtual
+        )
 
     def data_ports(self, name: str) -> tuple[int, int] | tuple[None, None]:
         """Return the first and last port that receivers on the node may use; None if the kernel chooses."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from rigctl.base.errors import NodeError, RigError
 from rigctl.findings import Severity
 from rigctl.hosts.facts import CHECK_FACTS
+from rigctl.paths.disk_rules import folders_of
 from rigctl.paths.ends import ask_neighbours, look_around, pairs_to_probe, peers_of, same_family, spot_of
 from rigctl.paths.judging import errors_of
 from rigctl.paths.path_rules import addresses, paths_explained_elsewhere
@@ -40,7 +41,8 @@ async def precheck(
     spots = {name: spot for name in agents if (spot := await spot_of(known[name])) is not None}
     pairs = same_family(pairs_to_probe(plan, []), spots)
     peers = {name: peers_of(name, known, pairs) for name in spots}
-    asked = (look_around(nodes.shell(name), known[name], own, traffic=False) for name, own in peers.items())
+    folders = folders_of(plan.cells)
+    asked = (look_around(nodes.shell(name), known[name], own, folders, traffic=False) for name, own in peers.items())
     paths, _ = await asyncio.gather(probe_paths(agents, spots, pairs), asyncio.gather(*asked))
     if not all(path.whole for path in paths):
         await asyncio.gather(*(_ask_link(nodes, known[name]) for name in spots))

@@ -14,7 +14,9 @@ from virtual_rigs import kept_up, login, output, rig
 from rigctl.check.gather import gather_state
 from rigctl.check.judge import judge_state
 from rigctl.findings import Finding, Severity
+from rigctl.records import Cell, Direction, Pair, RunPlan
 from rigctl.rig.inventory import Rig
+from rigctl.runner.nodes import nodes_of
 from rigctl.virtual.provide import provide
 
 UNHEALTHY = ERROR, WARNING = (Severity.ERROR, Severity.WARNING)
@@ -188,6 +190,26 @@ async def test_a_node_that_is_not_reached_is_told_and_the_others_are_looked_at(s
     (refused,) = [finding for finding in findings if finding.level in UNHEALTHY]
     assert (refused.code, refused.subject.names) == ("unreachable", ("c",))
     assert any(finding.subject.names == ("a -> b", "b -> a") for finding in findings)
+
+
+async def test_on_a_rig_in_use_the_other_tests_are_rehearsed_and_the_check_says_so(standing: Rig) -> None:
+    cells = (Cell(1, "tcp", (Pair("a", "b"),), 1.0, 0.0, 1), Cell(2, "tcp", (Pair("b", "c"),), 1.0, 0.0, 1))
+    plan = RunPlan("t", "", "s", "", "rig", "", (), 1, cells)
+    async with nodes_of(standing, "another run") as others:
+        await others.agents(["c"])
+        findings = judge_state(await gather_state(standing, plan, "a test"))
+    assert [(each.code, each.subject.names) for each in findings if each.level is ERROR] == [("unreachable", ("c",))]
+    (part,) = (each for each in findings if each.code == "rehearsed-in-part")
+    assert (part.numbers["done"], part.numbers["wanted"]) == (1, 2)
+
+
+async def test_a_rehearsal_leaves_no_connection_that_takes_a_port_of_the_next_run(standing: Rig) -> None:
+    flows = Cell(1, "tcp", (Pair("a", "b"), Pair("b", "a")), 1.0, 0.0, 20, direction=Direction.BOTH)
+    plan = RunPlan("t", "", "s", "", "rig", "", (), 1, (flows,))
+    (done,) = (each for each in judge_state(await gather_state(standing, plan, "a test")) if each.code == "rehearsed")
+    assert done.numbers == {"done": 1, "wanted": 1}
+    for name in "ab":
+        assert await output(standing, name, f"ss -Htan dst {A} or dst {B} | grep -v :22 || true") == ""
 
 
 PI1, PI2 = "10.98.0.1", "10.98.0.2"

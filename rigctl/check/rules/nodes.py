@@ -11,6 +11,7 @@ from rigctl.hosts.surroundings import LOOPBACKS
 from rigctl.paths.commands import as_root, by_value, command_on, find_deviating, find_on, say_in_order
 from rigctl.paths.state import NodeState, RigState
 from rigctl.records import host_system
+from rigctl.settings.kinds import IPERF3
 
 _CLOCK_AHEAD_S: Final = 1.0
 """Clock difference from which logs and captures of two nodes are hard to compare."""
@@ -68,6 +69,14 @@ def conditions(state: RigState) -> Iterator[Finding]:
             why, _, remedy = text.partition("; in PowerShell, ")  # the agent for Windows names the command
             refused = said.REFUSED.advising(bool(remedy))
             yield find_on(each, refused, why=why, remedy=f"in PowerShell, {remedy}")
+
+
+def iperf3(state: RigState) -> Iterator[Finding]:
+    """Check that the nodes of tests with `engine: iperf3` have iperf3."""
+    users = {name for cell in state.cells() if cell.engine == IPERF3 for name in cell.nodes}
+    for each in state.reached():
+        if each.name in users and each.facts.get(IPERF3) is None:
+            yield find_on(each, said.NO_IPERF3)
 
 
 _UNCHECKED: Final = {

@@ -1,4 +1,4 @@
-"""Rules on node settings that a scenario needs: socket buffers, congestion control, Multipath TCP, disks."""
+"""Rules on node settings that a scenario needs: socket buffers, congestion control, Multipath TCP."""
 
 import math
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.base.values import group_by
+from rigctl.conditions.condition import congestion_of
 from rigctl.findings import Finding, FindingValue, Severity, about_nodes, connections, window
-from rigctl.findings import nodes as folders
 from rigctl.paths.commands import by_value, find_deviating, find_on, say_in_order
 from rigctl.paths.state import NodeState, RigState
-from rigctl.settings import CONGESTION, MPTCP, READ, WINDOW, WRITE
+from rigctl.settings import CONGESTION, MPTCP, WINDOW
 from rigctl.settings.sockets import MPTCP_ENABLED
 
 _LIMITS: Final = (
@@ -122,9 +122,7 @@ def congestion(state: RigState) -> Iterator[Finding]:
     """Check that the requested congestion controls are available, and that all nodes have the same default."""
     for each in state.reached():
         there = (each.sysctl(_AVAILABLE) or "").split()
-        cells = [cell for cell in state.cells() if each.name in cell.nodes and cell[CONGESTION]]
-        for name, same in sorted(group_by(cells, lambda cell: str(cell[CONGESTION])).items() if there else ()):
-            asking = _tests_asking([cell.number for cell in same])
+        for name, asking in sorted(_congestions_asked(state, each.name).items() if there else ()):
             allowed = (each.facts.get("allowed_congestion") or name).split()
             if name not in there:
                 loadable = each.around is not None and name in each.around.loadable
@@ -143,27 +141,17 @@ def congestion(state: RigState) -> Iterator[Finding]:
         yield from find_deviating(defaults, state.nodes, differ, _unlike)
 
 
+def _congestions_asked(state: RigState, name: str) -> dict[str, str]:
+    """Map each congestion control to the words for what asks for it at a node: tests, or a condition of all nodes."""
+    conditions = state.plan.conditions if state.plan is not None else ()
+    asked = {own: f"condition {one.name} asks for" for one in conditions if (own := congestion_of(one)) is not None}
+    cells = [cell for cell in state.cells() if name in cell.nodes and cell[CONGESTION]]
+    by_name = group_by(cells, lambda cell: str(cell[CONGESTION]))
+    return asked | {own: _tests_asking([cell.number for cell in same]) for own, same in by_name.items()}
+
+
 def _unlike(each: NodeState, usual: str, others: str) -> Finding:
     return find_on(each, connections.CONGESTION_UNLIKE, name=each.sysctl(_CONGESTION), others=others, usual=usual)
-
-
-def disks(state: RigState) -> Iterator[Finding]:
-    """Check that the folders of file transfers exist on a disk, with enough space for the files of all flows."""
-    needs: dict[str, int] = {}
-    for cell in state.cells():
-        if cell.folder and "disk" in (cell[READ], cell[WRITE]):
-            needs[cell.folder] = max(needs.get(cell.folder, 0), (cell.message_bytes or 0) * cell.parallel)
-    for each in state.reached():
-        for disk in each.around.disks if each.around is not None else ():
-            need = needs.get(disk.folder, 0)
-            if disk.free_bytes is None:
-                yield find_on(each, folders.NO_FOLDER, folder=disk.folder)
-            elif disk.in_memory:
-                yield find_on(each, folders.FOLDER_IN_MEMORY, folder=disk.folder)
-            elif disk.free_bytes < need:
-                numbers = {"free_bytes": disk.free_bytes, "wanted_bytes": need}
-                sizes = {"free_mb": disk.free_bytes / 1e6, "wanted_mb": need / 1e6}
-                yield find_on(each, folders.FOLDER_FULL, numbers, folder=disk.folder, **sizes)
 
 
 def _a_condition_sets(state: RigState, sysctl: str) -> bool:

@@ -179,6 +179,11 @@ def test_without_descriptors_it_waits_and_then_accepts(clock: FakeClock) -> None
     assert receiver.ask("ready endpoint=1")["ok"]
 
 
+def test_more_files_are_opened_than_the_shell_allows_at_first(binary: Path, sender: Talk) -> None:
+    with Talk(["prlimit", "--nofile=40:4096", str(binary)]) as receiver:
+        assert joined(receiver, sender, flows=100)
+
+
 @pytest.mark.windows
 @pytest.mark.parametrize("transport", ["tcp", "udp size=64"])
 def test_the_first_free_port_of_a_range_is_taken(receiver: Talk, sender: Talk, transport: str) -> None:

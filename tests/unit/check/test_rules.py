@@ -12,10 +12,10 @@ from rigctl.findings import nodes as said
 from rigctl.hosts.surroundings import Disk, Route, Surroundings
 from rigctl.paths.path_rules import check_families
 from rigctl.paths.probing import Icmp, PathState
-from rigctl.paths.state import Failure, NodeState, RigState
+from rigctl.paths.state import Failure, NodeState, Refusal, Rehearsal, RigState
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan
 from rigctl.rig.inventory import Node, Rig
-from rigctl.settings import BUSY_POLL, CONGESTION, MPTCP, PLACEMENT, READ, WINDOW, WRITE, Settings
+from rigctl.settings import BUSY_POLL, CONGESTION, MPTCP, MSS, PLACEMENT, READ, WINDOW, WRITE, Settings
 from rigctl.switches import PortCounters
 
 CONTROL = "net.ipv4.tcp_congestion_control"
@@ -89,6 +89,12 @@ def on_disk(disk: Disk) -> RigState:
     return seen_of({"around": Surroundings(disks=(disk,))}, {}, plan=plan_with(file))
 
 
+def rehearsed(text: str, *tests: int, **change: Any) -> RigState:
+    """Return a rig whose node a refused `tests` in the rehearsal."""
+    state = seen_of(change, {}, plan=plan_with(cell(), cell(2)))
+    return replace(state, rehearsal=Rehearsal(2, 2, (Refusal("a", text, tests),)))
+
+
 SOUND, DISKS = (whole(), whole("b", "a")), Settings({READ: "disk", WRITE: "disk"})
 UDP = cell(test="udp", transport="udp", message_bytes=64)
 BBR, RENO = plan_with(cell(settings=Settings({CONGESTION: "bbr"}))), {**SYSCTLS, CONTROL: "reno"}
@@ -106,6 +112,15 @@ MACS, HELD_TWICE = ({"mac": "0a"}, {"mac": "0b"}), {"mac": "0c", "address": "10.
 TO_BOTH = (whole(stream="ECONNREFUSED"), whole("b", "a", **DROPPED), whole("a", "c"), whole("c", "a"))
 LOADABLE = {"around": Surroundings(loadable=frozenset({"bbr"}))}
 AROUND: dict[str, Any] = {"rx_bps": 5e6, "tx_bps": 12e6}
+FILE = cell(test="file", message_bytes=10**9, folder="/data", settings=DISKS)
+WRITTEN = Settings({READ: "memory", WRITE: "disk"})
+DISK = {"around": Surroundings(disks=(Disk("/data", 15 * 10**8, device="/dev/sda1"),))}
+HALF_FREE = {"around": Surroundings(disks=(Disk("/data", 5 * 10**8, device="/dev/sda1"),))}
+ON_X, ON_Y = {**DISK, "boot_id": "x"}, {**DISK, "boot_id": "y"}
+SHARED_DISK = seen_of(ON_X, ON_X | {"mac": "0b"}, plan=plan_with(FILE))
+OF_BBR = plan_with(cell(condition="bbr"), conditions=(Condition("bbr", (HostSetting("sysctl", "bbr", CONTROL),)),))
+FORWARD = plan_with(cell())
+HOLE = whole(heard={128, 1000}, lost={1001, 9000})
 FAR = "a -> h, b -> h, c -> h, d -> h: port-dropped"
 CASES: dict[str, tuple[Any, ...]] = {
     "in order": (seen_of({}, {}, paths=SOUND),),
@@ -134,6 +149,31 @@ CASES: dict[str, tuple[Any, ...]] = {
     "no folder": (on_disk(Disk("/data", None)), "a: no-folder"),
     "in memory": (on_disk(Disk("/data", 10**12, in_memory=True)), "a: folder-in-memory"),
     "full": (on_disk(Disk("/data", 10**9)), "a: folder-full"),
+    "files of two nodes": (SHARED_DISK, "a, b: folder-full"),
+    "files of two disks": (seen_of(ON_X, ON_Y, plan=plan_with(FILE)),),
+    "files only received": (seen_of(ON_X | HALF_FREE, {}, plan=plan_with(replace(FILE, settings=WRITTEN))),),
+    "no iperf3": (seen_of({"iperf3": "3.12"}, {}, {}, plan=plan_with(cell(engine="iperf3"))), "b: no-iperf3"),
+    "a condition's congestion control": (seen_of({}, LOADABLE, plan=OF_BBR), "a: congestion-missing"),
+    "an address that is not there": (seen_of({"deaf": "listen: bind x (EADDRNOTAVAIL)"}, {}), "a: address-absent"),
+    "two families": (seen_of({}, {"address": "fd00::1"}, {}), "b: address-families"),
+    "a firewall that lets answers in": (seen_of({}, {}, paths=(whole(), whole("b", "a", **DROPPED)), plan=FORWARD),),
+    "a firewall at the other end": (
+        seen_of({}, {}, paths=(whole(**DROPPED), whole("b", "a")), plan=FORWARD),
+        "a -> b: port-dropped",
+    ),
+    "a firewall without a scenario": (
+        seen_of({}, {}, paths=(whole(), whole("b", "a", **DROPPED))),
+        "b -> a: port-dropped",
+    ),
+    "a black hole below the segments": (
+        seen_of({}, {}, paths=(HOLE, whole("b", "a")), plan=FORWARD),
+        "a -> b: black-hole",
+    ),
+    "what a node refuses": (rehearsed("placement: processor 9", 1, 2), "a: rehearsal-refused"),
+    "what a rule says too": (
+        rehearsed("bind to the data address: none (EADDRINUSE)", 1, deaf="listen: none"),
+        "a: no-free-port",
+    ),
     "one that all fail to reach": (seen_of(*[{"mtu": 9000}] * 8, paths=(*UNHEARD, whole("h", "a"))), FAR),
 }
 
@@ -142,6 +182,29 @@ CASES: dict[str, tuple[Any, ...]] = {
 def test_what_is_found_is_told_once_and_what_is_in_order_is_not(name: str) -> None:
     state, *found = CASES[name]
     assert codes(state) == found
+
+
+def test_large_packets_that_no_test_sends_may_vanish() -> None:
+    small = plan_with(cell(settings=Settings({MSS: 500})))
+    backwards = whole("b", "a", heard={128, 1000}, lost={1001, 9000})
+    (warning,) = bad(seen_of({}, {}, paths=(HOLE, whole("b", "a")), plan=small))
+    assert (warning.code, warning.level) == ("black-hole", Severity.WARNING)
+    assert codes(seen_of({}, {}, paths=(whole(), backwards), plan=FORWARD)) == []
+
+
+def test_a_rehearsal_names_the_tests_that_a_refusal_costs_and_says_what_it_left_out() -> None:
+    (refused,) = bad(rehearsed("placement: processor 9", 1, 2))
+    assert refused.text.endswith("Cannot be measured: tests 1, 2.")
+    assert refused.numbers == {"tests": "1, 2"}
+    state = seen_of({}, {}, plan=FORWARD)
+    unsure = Rehearsal(1, 2, (Refusal("a", "bind: no port (EADDRINUSE)", (), (2,)),))
+    found = judge_state(replace(state, rehearsal=unsure))
+    assert {finding.code: finding.level for finding in found if finding.code.startswith("rehears")} == {
+        "rehearsal-unsure": Severity.WARNING,
+        "rehearsed-in-part": Severity.NOTE,
+    }
+    (done,) = (each for each in judge_state(replace(state, rehearsal=Rehearsal(1, 1))) if each.code == "rehearsed")
+    assert done.level is Severity.OK
 
 
 def test_a_wrong_clock_and_a_node_that_answers_for_another_are_named() -> None:

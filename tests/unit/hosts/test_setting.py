@@ -8,6 +8,7 @@ from rigctl.hosts.setting import ask_refusals, set_on, setting_text
 from rigctl.records import Condition, HostSetting
 from rigctl.remote.agent import Grant, RefusedError
 
+PI_4 = "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq    link/ether dc:a6 minmtu 68 maxmtu 1500 addrgen"
 COALESCING = "Adaptive RX: off  TX: n/a\nrx-usecs: 3\nrx-frames: n/a\ntx-usecs: n/a\n"
 
 
@@ -25,7 +26,10 @@ def fake() -> AsyncMock:
 async def run(command: str) -> str:
     if "online" in command:
         return "@@rigctl files\n/sys/devices/system/cpu/online:0-3\n"
+    if "governors" in command:
+        return "@@rigctl files\n/sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors:performance ondemand\n"
     said = {
+        "ip -d": PI_4,
         "rmem_max": "read-only",
         "tcp_congestion_control": "read-only",
         "tee": "tee: /proc/sys/net/ipv4/tcp_sack: Invalid argument",
@@ -52,10 +56,13 @@ async def test_a_check_asks_for_every_setting_and_changes_none() -> None:
     assert agent.set.await_args_list == [mtu, sack, rps]
 
 
+JUMBO = "set: mtu of eth0: Invalid argument; 9000 was asked for, the card takes 68 to 1500 (EINVAL)"
+GOVERNOR = "set: governor: Invalid argument; fast was asked for, the node has performance ondemand (EINVAL)"
 RINGS = "set: rings rx of eth0: Invalid argument; 9000 was asked for (EINVAL)"
 TAKES = "Not supported; 20 was asked for, the card takes rx_usecs, adaptive_rx (EOPNOTSUPP)"
 HAS = "set: rps of eth0: Invalid argument; 2-4 was asked for, the node has processors 0-3 (EINVAL)"
 SACK, HELD = "sysctl net.ipv4.tcp_sack", "sysctl net.core.rmem_max"
+BACKLOG = "sysctl net.core.somaxconn"
 BY = "net.ipv4.tcp_congestion_control"
 NO_FQ = "No such file or directory; this kernel has no fq"
 OFF = HostSetting("offload", "off", "gro")
@@ -65,6 +72,10 @@ FEW, MANY = HostSetting("coalesce", "5", "rx_usecs"), HostSetting("coalesce", "2
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
+        ([HostSetting("mtu", "1500")], []),
+        ([HostSetting("mtu", "9000")], [f"one: {JUMBO}", f"two: {JUMBO}"]),
+        ([HostSetting("governor", "ondemand")], []),
+        ([HostSetting("governor", "fast")], [f"one: {GOVERNOR}", f"two: {GOVERNOR}"]),
         ([HostSetting("rings", "9000", "rx")], [f"one: {RINGS}", f"two: {RINGS}"]),
         ([FEW, MANY], [f"one: set: coalesce rx_frames of eth0: {TAKES}"]),
         ([HostSetting("coalesce", "0", "tx_frames")], []),  # that is so already
@@ -73,6 +84,7 @@ FEW, MANY = HostSetting("coalesce", "5", "rx_usecs"), HostSetting("coalesce", "2
         ([HostSetting("offload", "off", "lro"), HostSetting("offload", "off", "gro")], []),
         ([OFF, HostSetting("offload", "on", "lro")], ["one: set: offload lro of eth0: Not supported (EOPNOTSUPP)"]),
         ([OFF, HostSetting("sysctl", "99", "net.ipv4.tcp_sack")], [f"one: set: {SACK}: Invalid argument (EINVAL)"]),
+        ([OFF, HostSetting("sysctl", "-5", "net.core.somaxconn")], [f"one: set: {BACKLOG}: Invalid argument (EINVAL)"]),
         ([OFF, HostSetting("sysctl", "9", "net.core.rmem_max")], [f"one: set: {HELD}: Permission denied (EACCES)"]),
         ([OFF, HostSetting("sysctl", "reno", BY)], [f"one: set: sysctl {BY}: Permission denied (EACCES)"]),
         ([OFF, HostSetting("qdisc", "fq limit 10")], [f"one: set: qdisc of eth0: {NO_FQ} (ENOENT)"]),
@@ -82,7 +94,9 @@ async def test_what_a_node_does_not_take_is_refused_in_its_words(settings: list[
     assert await refused(*settings) == tuple(f"condition {each}" for each in said)
 
 
-@pytest.mark.parametrize("name", ["vm.swappiness", "net.core.somaxconn", "net.ipv4.tcp_allowed_congestion_control"])
+@pytest.mark.parametrize(
+    "name", ["vm.swappiness", "net.core.netdev_max_backlog", "net.ipv4.tcp_allowed_congestion_control"]
+)
 async def test_a_check_writes_no_sysctl_that_networks_share(name: str) -> None:
     asked: list[str] = []
 

@@ -39,7 +39,8 @@ async def test_routes_disks_and_rates_are_read_from_one_output_and_what_a_rig_fi
     reasons = {address: route.reason for address, route in found.routes.items() if route.reason}
     unreachable = dict.fromkeys(("10.0.0.4", "10.0.0.6"), "RTNETLINK answers: Network is unreachable")
     assert reasons == unreachable | {"10.0.0.5": "RTNETLINK answers: Permission denied; prohibit 10.0.0.5"}
-    assert found.disks == (Disk("/data", 1 << 20), Disk("/dev/shm", 2 << 20, in_memory=True), Disk("/missing", None))
+    disks = Disk("/data", 1 << 20, device="/dev/sda1"), Disk("/dev/shm", 2 << 20, in_memory=True, device="tmpfs")
+    assert found.disks == (*disks, Disk("/missing", None))
     assert (found.rx_bps, found.tx_bps) == (10**6, 0)
     assert [found.above, found.loadable] == [{"bond0"}, {"bbr"}]
     assert silent == Surroundings()

@@ -1,7 +1,7 @@
 """Host settings: given once, changed by the least, restored; a refusal costs its cells and comes with a remedy."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,10 +11,11 @@ import builders
 import pytest
 
 from rigctl.base.errors import NodeError
+from rigctl.paths.preparing import with_advice
 from rigctl.records import Cell, Condition, HostSetting, Link, RunPlan
 from rigctl.remote.agent import Grant, RefusedError
 from rigctl.rig.inventory import Node
-from rigctl.runner.conditions import Conditions, buffers_start_at, conditions_of, with_advice
+from rigctl.runner.conditions import Conditions, buffers_start_at, conditions_of
 from rigctl.runner.nodes import Nodes
 
 JUMBO = Condition("jumbo", (HostSetting("mtu", "8192"), HostSetting("sysctl", "0", "net.ipv4.tcp_sack")))
@@ -63,6 +64,8 @@ class FakeNodes:
         self.is_open, self.data_interface = lambda _: True, lambda _: "eth0"
         self.remember = lambda name, fact, value: self.remembered.update({(name, fact): value})
         self.shell = lambda _: AsyncMock(return_value="1\n")
+        self.rig = SimpleNamespace(nodes={}, virtual=None)
+        self.facts_of: Callable[[str], dict[str, Any]] = lambda _: {}
 
     def of(self, name: str) -> list[str]:
         """The lines of a node."""
@@ -210,4 +213,5 @@ ONLY = ". Only root may use bbr: see net.ipv4.tcp_allowed_congestion_control, or
 async def test_a_refusal_has_the_advice_that_helps(nodes: Nodes, error: str, said: str, advice: str) -> None:
     work = AsyncMock(side_effect=RefusedError("pi1", "set", error, said))
     with pytest.raises(NodeError, match=f"^{re.escape(f'pi1: set: {said} ({error}){advice}')}$"):
-        await with_advice(work(), nodes, "bbr" if "CONGESTION" in said.upper() else None)
+        asked, known = "bbr" if "CONGESTION" in said.upper() else None, nodes.facts_of("pi1")
+        await with_advice(work(), nodes.rig.nodes["pi1"], known, asked, is_virtual=nodes.rig.virtual is not None)

@@ -13,13 +13,27 @@ from cases import from_file
 from processes import turns
 
 from rigctl.base.errors import NodeError
+from rigctl.paths.preparing import MOST_PREPARE_S, PREPARE_S, End, prepare_s
 from rigctl.protocol.report import EndpointReport
-from rigctl.records import Cell, Direction, Flow, NicCounters, NodeUsage, Pair, PortSeries, Repetition, Side, Status
-from rigctl.remote.agent import Reading
-from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, MOST_PREPARE_S, hold_ns, prepare_s
+from rigctl.records import (
+    Cell,
+    Direction,
+    Flow,
+    Link,
+    NicCounters,
+    NodeUsage,
+    Pair,
+    PortSeries,
+    Repetition,
+    Side,
+    Status,
+)
+from rigctl.remote.agent import Agent, Reading
+from rigctl.rig.inventory import Node
+from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, hold_ns
 from rigctl.runner.conditions import Conditions
 from rigctl.runner.counters import Counters
-from rigctl.runner.engine import PREPARE_S, Bench
+from rigctl.runner.engine import Bench
 from rigctl.runner.nodes import Nodes
 from rigctl.runner.progress import Progress
 from rigctl.runner.repetition import measure_together, reason_misrouted
@@ -64,7 +78,11 @@ def nodes_of(log: list[str], fails_at: str | None, agent: type[Fake]) -> Nodes:
             raise NodeError("a", "agents failed")
         return {name: agent(name, log, fails_at) for name in names}
 
-    data = {"data_address": ADDRESSES.get, "data_ports": lambda _: (5200, 5299), "data_interface": lambda _: "eth0"}
+    def end(name: str, of_node: Fake) -> End:
+        node = Node(name, ADDRESSES[name], Link(None, None), data_ports=(5200, 5299))
+        return End(node, cast(Agent, of_node), ADDRESSES[name], "eth0", {})
+
+    data: dict[str, Any] = {"data_address": ADDRESSES.get, "data_interface": lambda _: "eth0", "end": end}
     return cast(Nodes, SimpleNamespace(agents=agents, lost=AsyncMock(return_value={}), facts_of=lambda _: {}, **data))
 
 
@@ -97,10 +115,11 @@ def test_many_flows_wait_longer_after_their_first_byte_and_a_file_that_must_be_m
     assert hold_ns(CELL) == LEAST_HOLD_NS
     pairs, size = (Pair("a", "b"), Pair("c", "d")), 100 * 2**20
     assert hold_ns(replace(CELL, pairs=pairs, parallel=50)) == 100 * HOLD_PER_FLOW_NS
-    from_disk = replace(CELL, test="file", message_bytes=size, settings=Settings({READ: "disk"}))
+    from_disk = replace(CELL, test="file", duration_s=10.0, message_bytes=size, settings=Settings({READ: "disk"}))
     assert prepare_s(replace(from_disk, settings=Settings({READ: "memory"}))) == PREPARE_S
     assert prepare_s(from_disk) == pytest.approx(PREPARE_S + size / 5e6)
-    assert prepare_s(replace(from_disk, message_bytes=2**40)) == MOST_PREPARE_S
+    assert prepare_s(replace(from_disk, message_bytes=2**40)) == PREPARE_S + 20 * 10.0
+    assert prepare_s(replace(from_disk, message_bytes=2**40, duration_s=100.0)) == MOST_PREPARE_S
 
 
 async def measured(fails_at: str | None, cell: Cell = CELL, agent: type[Fake] = Fake) -> tuple[Repetition, list[str]]:

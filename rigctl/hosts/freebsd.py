@@ -78,6 +78,9 @@ parse_speed: Final = find_first(
 )
 parse_duplex: Final = find_first(r"^\tmedia: [^(\n]{0,80}\([^)\n]{0,80}\b(full|half)-duplex\b", str)
 
+parse_vlan_tags: Final = find_first(r"^\tvlan: [0-9]{1,4} (vlanproto|vlanpcp|parent)", lambda _: 1)
+"""Returns 1, the number of VLAN tags in the frames of an interface such as vlan0; None for other interfaces."""
+
 
 def parse_used(output: str) -> dict[str, bool] | None:
     """Tell for each offload, by its short name on Linux, whether `options=…<RXCSUM,…>` of ifconfig has it."""

@@ -7,9 +7,9 @@ hardware interfaces, number of hosts, speed, use by SSH, IPv4.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from rigctl.base.units import format_rate
 from rigctl.hosts.candidate import Candidate
@@ -20,8 +20,6 @@ from rigctl.switches.reading import find_ports, port_name
 
 Network: TypeAlias = IPv4Network | IPv6Network
 _Address: TypeAlias = IPv4Address | IPv6Address
-MOST_MACS: Final = 4
-"""Most MAC addresses at a node's switch port beside the node's own: those of its containers and virtual machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,7 @@ class NodePort:
     port: str
     by: str
     management: str | None = None
+    others: int = 0  # other MAC addresses at the port, such as those of the node's virtual machines
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +170,16 @@ def locate_ports(
     """Return the known switch ports by node, and by node the reason why a port is unknown.
 
     LLDP tells the port of a node that hears one switch, else a forwarding table in `tables` (key of a switch, table). A
-    port with many learnt addresses, or with addresses of two nodes, leads to another switch.
+    port with addresses of two nodes leads to another switch. All other addresses at a port may be those of the node's
+    virtual machines; of several ports with the node's address, the one with the fewest addresses is the node's.
     """
     own = {mac for found in hosts.values() for each in found.interfaces.values() if (mac := each.mac)}
     macs = {name: _macs(found, paths[name].interface) for name, found in hosts.items()}
     ports: dict[str, NodePort] = {}
     unknown: dict[str, str] = {}
     for name, found in hosts.items():
-        outcome = _by_lldp(found, paths[name].interface, own)
-        if isinstance(outcome, NodePort):
-            outcome = _with_snmp_name(outcome, tables)
+        heard = _heard(found, paths[name].interface, own)
+        outcome = heard if isinstance(heard, str) else _by_lldp(heard, macs[name], tables)
         if not isinstance(outcome, NodePort) and any(table.ports or table.unplaced for _, table in tables):
             others = set().union(*(macs[other] for other in hosts if other != name))
             outcome = _by_table(macs[name], others, tables)
@@ -191,8 +190,8 @@ def locate_ports(
     return ports, unknown
 
 
-def _by_lldp(found: Candidate, interface: HostInterface | None, own: set[str]) -> NodePort | str:
-    """Return the switch port that LLDP announces to a host, or why it is unknown. `own`: MAC addresses of all hosts."""
+def _heard(found: Candidate, interface: HostInterface | None, own: set[str]) -> Neighbour | str:
+    """Return the switch port that announces itself to a host by LLDP, or why none is known. `own`: all hosts' MACs."""
     if interface is None:
         return "the data interface is unknown"
     if found.lldp is not None:
@@ -202,26 +201,41 @@ def _by_lldp(found: Candidate, interface: HostInterface | None, own: set[str]) -
     heard = [each for each in found.neighbours if each.interface in carriers and _may_be_switch(each, own)]
     if not heard:
         return "no switch announces itself by LLDP"
-    places = {(each.chassis or each.chassis_id, each.port): each for each in heard}
+    # Two ports may have the same description, so that only the id tells them apart.
+    places = {(each.chassis or each.chassis_id, each.port_id or each.port_text): each for each in heard}
     if len(places) > 1:
         # Causes: a bond, or a switch without LLDP that forwards what other switches announce.
-        texts = ", ".join(f"{chassis or 'a switch'} {port or ''}".strip() for chassis, port in places)
+        texts = ", ".join(
+            f"{each.chassis or each.chassis_id or 'a switch'} {each.port_text or ''}".strip() for each in heard
+        )
         return f"several ports announce themselves by LLDP: {texts}"
-    (((chassis, port), neighbour),) = places.items()
-    if chassis is None or port is None:
-        return "the switch announces no name or port by LLDP"
-    return NodePort(chassis, port, "LLDP", neighbour.management)
+    (neighbour,) = places.values()
+    known = (neighbour.chassis or neighbour.chassis_id) and neighbour.port_text
+    return neighbour if known else "the switch announces no name or port by LLDP"
 
 
-def _with_snmp_name(port: NodePort, tables: Sequence[tuple[str, Forwarding]]) -> NodePort | str:
-    """Return a port found by LLDP with its name in SNMP (if the switch was read), or why SNMP has no such port."""
-    known = next((table for _, table in tables if (table.name or "").casefold() == port.switch.casefold()), None)
+def _by_lldp(heard: Neighbour, mine: set[str], tables: Sequence[tuple[str, Forwarding]]) -> NodePort | str:
+    """Return the port that a switch announces, with its name in SNMP if the switch was read; or why it has no name.
+
+    The announced interface name counts first, then the announced number as an interface index, then id and description
+    if they are names of one interface. If these are different ports, the one with a MAC address in `mine` counts.
+    """
+    switch = heard.chassis or heard.chassis_id or ""
+    announced = f"{switch} announces {heard.port_text} by LLDP"
+    known = next((table for _, table in tables if (table.name or "").casefold() == switch.casefold()), None)
     if known is None or not known.interfaces:
-        return port
-    indexes, refused = find_ports([port.port], known.interfaces)
-    if refused:
-        return f"{port.switch} announces {port.port} by LLDP, but in SNMP {refused[port.port]}"
-    return replace(port, port=port_name(indexes[port.port], known.interfaces) or port.port)
+        if heard.port is not None:
+            return NodePort(switch, heard.port, "LLDP", heard.management)
+        return f"{announced}, which may be no interface name: with --switch, its name is looked up by SNMP"
+    texts = [heard.port] if heard.port is not None else [heard.port_id, heard.description]
+    indexes, refused = find_ports([text for text in texts if text], known.interfaces)
+    found = [heard.number] if heard.number is not None and heard.number in known.interfaces else []
+    found += [indexes[text] for text in texts if text in indexes]
+    if not found:
+        return f"{announced}, but in SNMP {next(iter(refused.values()))}"
+    names = [port_name(index, known.interfaces) or f"ifIndex {index}" for index in found]
+    name = next((name for name in names if not mine.isdisjoint(known.ports.get(name, ()))), names[0])
+    return NodePort(switch, name, "LLDP", heard.management)
 
 
 def _may_be_switch(neighbour: Neighbour, own: set[str]) -> bool:
@@ -237,10 +251,11 @@ def _by_table(mine: set[str], others: set[str], tables: Sequence[tuple[str, Forw
         for port, macs in table.ports.items():
             if macs.isdisjoint(mine):
                 continue
-            if macs & others or len(macs - mine) > MOST_MACS:
+            if macs & others:
                 uplinks.append(f"{key} {port} ({len(macs)} addresses)")
             else:
-                fitting.append((len(macs - mine), NodePort(key, port, "the forwarding table")))
+                others_there = len(macs - mine)
+                fitting.append((others_there, NodePort(key, port, "the forwarding table", others=others_there)))
     fewest = min((count for count, _ in fitting), default=0)
     best = [port for count, port in fitting if count == fewest]
     if len(best) == 1:
@@ -248,7 +263,7 @@ def _by_table(mine: set[str], others: set[str], tables: Sequence[tuple[str, Forw
     if best:
         return f"its address is at several ports: {', '.join(f'{port.switch} {port.port}' for port in best)}"
     if uplinks:
-        return f"seen only behind ports that lead to other switches: {', '.join(uplinks)}"
+        return f"seen only at ports where other nodes are too, so another switch is between: {', '.join(uplinks)}"
     if unnamed := [key for key, table in tables if table.unplaced & mine]:
         return f"its address is in the forwarding table of {', '.join(unnamed)}, at a port without a name"
     return "its address is in no forwarding table: it has sent nothing lately, or is connected elsewhere"

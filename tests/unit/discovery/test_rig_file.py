@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cases import from_file
@@ -12,12 +13,13 @@ from freebsd_host import freebsd_answer
 from rigctl.base.errors import InputError
 from rigctl.discovery.discover import switch_named, why_unfit
 from rigctl.discovery.draft import Draft, HostAnswer, draft_rig, name_nodes
-from rigctl.discovery.network import DataEnd, NodePort, data_paths, locate_ports
+from rigctl.discovery.network import DataEnd, NodePort, addresses_to_ask, data_paths, locate_ports
 from rigctl.discovery.rig_file import rig_of_text, rig_text
 from rigctl.discovery.targets import Target, once_each, targets_of
 from rigctl.hosts import windows
 from rigctl.hosts.candidate import Candidate, read_candidate
 from rigctl.hosts.lldp import Neighbour
+from rigctl.hosts.ways import Way, Ways
 from rigctl.model.bonds import Bond
 from rigctl.protocol.host_facts import HostReply
 from rigctl.records import Port
@@ -250,6 +252,60 @@ def test_without_a_network_in_common_the_route_to_the_others_decides() -> None:
     paths = data_paths({"a": one, "b": two})
     assert (paths["a"].address, paths["b"].address) == ("10.0.1.1", "10.0.2.1")
     assert paths["a"].why == "the route to 1 other host; no network in common"
+
+
+def at_home(number: int, **ways: Any) -> Candidate:
+    """Return a host in a LAN of 192.168.178.0/24 that SSH reached by Tailscale."""
+    lan = nic("eth0", f"192.168.178.2{number}/24", mac=MACS[number])
+    tunnel = soft("tailscale0", f"100.64.0.{number}/32", mac=None)
+    return host(lan, tunnel, ssh=f"100.64.0.{number}", routes={"0.0.0.0/0": "eth0"}, ways=Ways(**ways))
+
+
+def tunnel_to(number: int, **more: Way) -> dict[str, Way]:
+    return {f"100.64.0.{number}": Way("tailscale0", f"100.64.0.{3 - number}")} | more
+
+
+BY_TUNNEL = [("tailscale0", "100.64.0.1"), ("tailscale0", "100.64.0.2")]
+AT_HOME = [("eth0", "192.168.178.21"), ("eth0", "192.168.178.22")]
+
+
+@pytest.mark.parametrize(
+    ("near", "found"),
+    [
+        ((None, None), BY_TUNNEL),
+        ((MACS[7], MACS[1]), BY_TUNNEL),  # another machine has the address at the first host's site
+        ((MACS[2], MACS[1]), AT_HOME),
+        ((MACS[2], None), BY_TUNNEL),
+    ],
+)
+def test_hosts_share_a_network_only_if_they_answer_each_other(
+    near: tuple[str | None, str | None], found: list[tuple[str, str]]
+) -> None:
+    one = at_home(1, to=tunnel_to(2), near={"192.168.178.22": near[0]})
+    two = at_home(2, to=tunnel_to(1), near={"192.168.178.21": near[1]})
+    assert chosen(one, two) == found
+
+
+def test_without_ping_or_where_ssh_came_by_the_network_nothing_speaks_against_it() -> None:
+    assert chosen(at_home(1, to=tunnel_to(2)), at_home(2, to=tunnel_to(1))) == AT_HOME
+    fabric = {"near": {f"192.168.178.2{number}": MACS[8] for number in (1, 2)}}  # as in a cloud, for all addresses
+    hosts = [replace(at_home(number, **fabric), ssh_address=f"192.168.178.2{number}") for number in (1, 2)]
+    assert chosen(*hosts) == AT_HOME
+
+
+def test_of_two_interfaces_in_one_network_the_kernels_is_taken_with_its_source() -> None:
+    cards = [nic("eth0", "10.0.0.1/24", "10.0.0.3/24"), nic("eth1", "10.0.0.11/24", speed_bps=10 * G)]
+    for way in (Way("eth0", "10.0.0.1"), Way("eth0", "10.0.0.3"), Way("eth1", "10.0.0.11")):
+        assert chosen(host(*cards, ways=Ways({"10.0.0.2": way})), simple(2))[0] == (way.interface, way.source)
+    assert chosen(host(*cards), simple(2))[0] == ("eth1", "10.0.0.11")
+
+
+def test_a_host_is_asked_for_all_others_and_looks_for_the_next_one() -> None:
+    hosts = {str(number): simple(number) for number in (1, 2, 3)}
+    assert addresses_to_ask(hosts)["1"] == (["10.0.0.2", "10.0.0.3"] * 2, ["10.0.0.2"])
+    assert [near for _, near in addresses_to_ask(hosts).values()] == [["10.0.0.2"], ["10.0.0.3"], ["10.0.0.1"]]
+    alone = {"1": at_home(1), "2": host(nic("eth0", "192.168.2.10/24"), ssh="100.64.0.2")}
+    assert addresses_to_ask(alone) == {"1": (["100.64.0.2"], []), "2": (["100.64.0.1"], [])}
 
 
 def end(number: int, *neighbours: Neighbour) -> Candidate:

@@ -16,7 +16,7 @@ from rigctl.discovery.targets import Target, once_each
 from rigctl.hosts import windows
 from rigctl.hosts.candidate import CANDIDATE_FACTS, Candidate, read_candidate
 from rigctl.hosts.fact import Fact, command_for, read_answers
-from rigctl.hosts.ways import Ways, ways_fact
+from rigctl.hosts.network.ways import Ways, ways_fact
 from rigctl.records import Link
 from rigctl.remote.build import reason_no_agent
 from rigctl.remote.deploy import agent_on

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from rigctl.hosts import freebsd
 from rigctl.hosts.fact import Fact, everywhere, file_fact, find_first, take_line, take_number
-from rigctl.hosts.layers import LAYERS, Carrier, carrier_of, parse_layers
 from rigctl.hosts.network import parse_addresses
+from rigctl.hosts.network.layers import LAYERS, Carrier, carrier_of, parse_layers
 from rigctl.rig.fields import is_address
 
 _NET: Final = "/sys/class/net/$IF"
@@ -49,9 +49,13 @@ def _parse_ssh_address(output: str) -> str | None:
 
 
 def _parse_own(output: str) -> list[str] | None:
-    """Return the global addresses in `ip -o addr`, IPv4 first, in the kernel's order; None if there are none."""
-    held = chain.from_iterable(parse_addresses(output).values())
-    return [str(each.ip) for each in sorted(held, key=lambda each: each.version)] or None
+    """Return the global addresses in `ip -o addr`: IPv4 first, and lasting ones first; None if there are none.
+
+    An address that is not (yet) usable, such as one that another host has (`dadfailed`), comes last.
+    """
+    lasting = list(chain.from_iterable(parse_addresses(output, lasting=True).values()))
+    held = [*lasting, *chain.from_iterable(parse_addresses(output).values())]
+    return [str(each.ip) for each in sorted(dict.fromkeys(held), key=lambda each: each.version)] or None
 
 
 def _parse_driver(output: str) -> str | None:

@@ -8,7 +8,7 @@ from layered import FILE, STATES, carded_machine, recorded, script
 
 from rigctl.hosts.fact import command_for
 from rigctl.hosts.facts import FACTS, read_facts
-from rigctl.hosts.layers import carrier_of, parse_layers
+from rigctl.hosts.network.layers import carrier_of, parse_layers
 from rigctl.model.bonds import bond_of_facts
 
 pytestmark = [pytest.mark.machines, pytest.mark.timeout(900)]

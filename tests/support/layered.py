@@ -16,7 +16,7 @@ import asyncssh
 from processes import eventually, running
 
 from rigctl.base.processes import run_command
-from rigctl.hosts.layers import LAYERS
+from rigctl.hosts.network.layers import LAYERS
 from rigctl.virtual.layout import Place
 from rigctl.virtual.machines.image import archive, pad
 from rigctl.virtual.machines.image import image as make_image

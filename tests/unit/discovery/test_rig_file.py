@@ -19,7 +19,7 @@ from rigctl.discovery.targets import Target, once_each, targets_of
 from rigctl.hosts import windows
 from rigctl.hosts.candidate import Candidate, read_candidate
 from rigctl.hosts.lldp import Neighbour
-from rigctl.hosts.ways import Way, Ways
+from rigctl.hosts.network.ways import ChosenRoute, Ways
 from rigctl.model.bonds import Bond
 from rigctl.protocol.host_facts import HostReply
 from rigctl.records import Port
@@ -261,8 +261,8 @@ def at_home(number: int, **ways: Any) -> Candidate:
     return host(lan, tunnel, ssh=f"100.64.0.{number}", routes={"0.0.0.0/0": "eth0"}, ways=Ways(**ways))
 
 
-def tunnel_to(number: int, **more: Way) -> dict[str, Way]:
-    return {f"100.64.0.{number}": Way("tailscale0", f"100.64.0.{3 - number}")} | more
+def tunnel_to(number: int, **more: ChosenRoute) -> dict[str, ChosenRoute]:
+    return {f"100.64.0.{number}": ChosenRoute("tailscale0", f"100.64.0.{3 - number}")} | more
 
 
 BY_TUNNEL = [("tailscale0", "100.64.0.1"), ("tailscale0", "100.64.0.2")]
@@ -295,7 +295,7 @@ def test_without_ping_or_where_ssh_came_by_the_network_nothing_speaks_against_it
 
 def test_of_two_interfaces_in_one_network_the_kernels_is_taken_with_its_source() -> None:
     cards = [nic("eth0", "10.0.0.1/24", "10.0.0.3/24"), nic("eth1", "10.0.0.11/24", speed_bps=10 * G)]
-    for way in (Way("eth0", "10.0.0.1"), Way("eth0", "10.0.0.3"), Way("eth1", "10.0.0.11")):
+    for way in (ChosenRoute("eth0", "10.0.0.1"), ChosenRoute("eth0", "10.0.0.3"), ChosenRoute("eth1", "10.0.0.11")):
         assert chosen(host(*cards, ways=Ways({"10.0.0.2": way})), simple(2))[0] == (way.interface, way.source)
     assert chosen(host(*cards), simple(2))[0] == ("eth1", "10.0.0.11")
 

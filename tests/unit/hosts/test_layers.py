@@ -4,7 +4,7 @@ import pytest
 from layered import FILE, STATES, Recorded, recorded
 
 from rigctl.hosts.facts import FACTS
-from rigctl.hosts.layers import Carrier, carrier_of, parse_layers
+from rigctl.hosts.network.layers import Carrier, carrier_of, parse_layers
 from rigctl.model.bonds import Bond, bond_of_facts
 
 G = 10**9

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rigctl.hosts.ways import Way, Ways, parse_ways, ways_fact
+from rigctl.hosts.network.ways import ChosenRoute, Ways, parse_ways, ways_fact
 
 RECORDED = """\
 10.98.0.2 dev tailscale0 table 52 src 10.98.0.1 uid 0 \\    cache
@@ -21,9 +21,9 @@ fd77::2 fd77::2 dev eth0 lladdr 02:00:00:00:00:03 router STALE
 def test_a_way_has_the_interface_and_the_source_of_whatever_table_the_kernel_uses() -> None:
     found = parse_ways(RECORDED)
     assert found.to == {
-        "10.98.0.2": Way("tailscale0", "10.98.0.1"),
-        "10.1.0.7": Way("eth0", "192.168.178.21"),
-        "fd77::2": Way("eth0", "fd77::1"),
+        "10.98.0.2": ChosenRoute("tailscale0", "10.98.0.1"),
+        "10.1.0.7": ChosenRoute("eth0", "192.168.178.21"),
+        "fd77::2": ChosenRoute("eth0", "fd77::1"),
     }
     assert found.near == {
         "192.168.178.22": "02:00:00:00:00:02",

@@ -21,7 +21,7 @@ _ASKED: Final = re.compile(r"\b(?:FAILED|INCOMPLETE)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ChosenRoute:
     """A host's way to an address: its own interface and its source address (None: the kernel does not say)."""
 
     interface: str
@@ -32,7 +32,7 @@ class Way:
 class Ways:
     """A host's ways by address. `near` has who answered for an address on a network of its own: a MAC, or None."""
 
-    to: Mapping[str, Way] = field(default_factory=dict)
+    to: Mapping[str, ChosenRoute] = field(default_factory=dict)
     near: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -59,10 +59,10 @@ def parse_ways(output: str) -> Ways:
     return Ways(found, near)
 
 
-def _way(words: Sequence[str]) -> Way | None:
+def _way(words: Sequence[str]) -> ChosenRoute | None:
     # Examples: 100.64.0.2 dev tailscale0 table 52 src 100.64.0.1 uid 0; 10.1.0.7 via 10.0.0.9 dev eth0 src 10.0.0.2
     after = dict(pairwise(words))
     if not is_address(words[0]) or "dev" not in after:
         return None
     source = after.get("src")
-    return Way(after["dev"], source if source is not None and is_address(source) else None)
+    return ChosenRoute(after["dev"], source if source is not None and is_address(source) else None)

@@ -6,7 +6,7 @@ from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network, ip
 from typing import Final, TypeAlias
 
 from rigctl.base.texts import printable
-from rigctl.hosts.layers import SAY_LAYER, carrier_of, parse_layers
+from rigctl.hosts.network.layers import SAY_LAYER, carrier_of, parse_layers
 from rigctl.model.bonds import Bond
 
 Held: TypeAlias = IPv4Interface | IPv6Interface

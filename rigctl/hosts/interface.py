@@ -151,14 +151,15 @@ FACTS: Final[dict[str, Fact]] = {
     "offloads": Fact(f'{_IF}ethtool -k "$IF"', _parse_offloads, "ethtool", twin=freebsd.ifconfig(freebsd.parse_used)),
 }
 """Facts that are stored with every run."""
+OFFLOADS_FIXED: Final = Fact(f'{_IF}ethtool -k "$IF"', _parse_fixed_offloads)
 CHECK_FACTS: Final[dict[str, Fact]] = {
     "up": file_fact("$NET/flags", _parse_up, freebsd.ifconfig(freebsd.parse_up)),
     "carrier": file_fact("$NET/carrier", take_number, freebsd.ifconfig(freebsd.parse_carrier)),
     "rings": Fact(f'{_CARD}ethtool -g "$IF"', _parse_rings, "ethtool"),
     "coalescing": Fact(f'{_CARD}ethtool -c "$IF"', _parse_coalescing, "ethtool"),
+    "offloads_fixed": OFFLOADS_FIXED,
     "pcie": Fact(f"{_IF}{_SLOT}", _parse_pcie, twin=Fact(f'{_IF}pciconf -lc "$IF"', freebsd.parse_pcie)),
 }
 """Further facts that only a check reads."""
 PAUSE_FRAMES: Final = Fact(f'{_CARD}ethtool -a "$IF"', _parse_pause, "ethtool")
-OFFLOADS_FIXED: Final = Fact(f'{_IF}ethtool -k "$IF"', _parse_fixed_offloads)
 COALESCING_TAKEN: Final = Fact(f'{_IF}ethtool -c "$IF"', _parse_coalescing_taken)

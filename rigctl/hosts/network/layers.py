@@ -53,10 +53,16 @@ say() {
 """
 # Print the lines of $IF and of all interfaces below it that are or have hardware, not of the veths in a bridge.
 LAYERS: Final = f"""{SAY_LAYER}
-carries() {{ [ -e "$1/device" ] && return; for u in "$1"/lower_*; do [ -e "$u" ] && return; done; return 1; }}
+carries() {{
+  [ -e "/sys/class/net/$1/device" ] && return
+  for u in "/sys/class/net/$1"/lower_*; do [ -e "$u" ] && return; done
+  return 1
+}}
 down() {{
   say "$1"
-  [ "$hw" = yes ] || for l in "/sys/class/net/$1"/lower_*; do carries "$l" && down "${{l##*/lower_}}"; done
+  [ "$hw" = yes ] || for l in "/sys/class/net/$1"/lower_*; do
+    carries "${{l##*/lower_}}" && down "${{l##*/lower_}}"
+  done
 }}
 [ -n "$IF" ] && down "$IF"
 """

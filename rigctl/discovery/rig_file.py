@@ -77,7 +77,7 @@ def _title(draft: Draft) -> str:
     switches = " and ".join(switch.title for switch in draft.switches)
     around = f" around {switches}" if switches else ""
     interfaces = [node.path.interface for node in draft.nodes]
-    rates = sorted({each.speed_bps for each in interfaces if each and each.speed_bps}, reverse=True)
+    rates = sorted({rate for each in interfaces if each and (rate := _link_rate_bps(each))}, reverse=True)
     speeds = f", {' and '.join(map(format_rate, rates))}" if 0 < len(rates) <= 3 else ""
     return printable(f"{len(draft.nodes)} nodes{around}{speeds}")[:200]
 

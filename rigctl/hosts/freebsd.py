@@ -53,8 +53,9 @@ def sysctl(name: str, parse: Callable[[str], Any]) -> Fact:
 
 
 def parse_own(output: str) -> list[str] | None:
-    """Return the addresses in `ifconfig INTERFACE` that are not link-local, IPv4 first; None if there are none."""
-    return [str(each.ip) for each in sorted(_addresses_of(output), key=lambda each: each.version)] or None
+    """Return the addresses in `ifconfig INTERFACE` that are not link-local: IPv4 and lasting ones first, or None."""
+    held = dict.fromkeys((*_addresses_of(output, lasting=True), *_addresses_of(output)))
+    return [str(each.ip) for each in sorted(held, key=lambda each: each.version)] or None
 
 
 def parse_addresses(output: str) -> dict[str, list[Held]]:

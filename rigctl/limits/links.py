@@ -146,13 +146,18 @@ def _route(left: Mapping[tuple[str, str], float], beside: Mapping[str, list[str]
 
 
 def link_rate_bps(info: RunInfo, node: str) -> int | None:
-    """Return the rate of `node`'s link in bit/s, from the rig file or else from the node; None if unknown."""
-    link = info.plan.links.get(node)
+    """Return the rate of `node`'s link in bit/s, from the rig file or else from the node; None if unknown.
+
+    If the rig file has the rate of one card of the node's bond, return that of all its cards.
+    """
+    link, facts = info.plan.links.get(node), info.facts.get(node, {})
     if info.plan.virtual == "loopback":
         return None
     if link is not None and link.rate_bps is not None:
-        return link.rate_bps
-    speed_bps = info.facts.get(node, {}).get("speed_bps")
+        bond = bond_of_facts(facts)
+        of_one_card = bond is not None and bond.card_bps == link.rate_bps
+        return bond.total_bps if bond is not None and of_one_card else link.rate_bps
+    speed_bps = facts.get("speed_bps")
     return int(speed_bps) if speed_bps else None
 
 

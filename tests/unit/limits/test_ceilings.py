@@ -216,6 +216,7 @@ FAST = {"speed_bps": 10**9}
         ((FAST, OF_MACS), None, (100, 200, 200)),
         ((OF_PORTS, ONE), None, (100, 100, 100)),
         ((OF_PORTS, OF_PORTS), 15 * 10**7, (100, 150, 150)),
+        ((OF_PORTS, OF_PORTS), 10**8, (100, 200, 200)),  # the rig file has the rate of one card
         ((OF_PORTS, {}), None, (None, None, None)),
     ],
 )

@@ -28,6 +28,8 @@ _NO_DUPLEX: Final = frozenset(
         "cdc_ncm",
         "cdc_mbim",
         "cdc_eem",
+        "sierra_net",
+        "zaurus",
         "cdc_subset",
         "huawei_cdc_ncm",
         "qmi_wwan",

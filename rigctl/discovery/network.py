@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from itertools import permutations
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -101,21 +102,27 @@ def _next_in(ends: Mapping[str, _End], name: str) -> str:
 
 def _why_no_network(network: Network, ends: Mapping[str, _End], hosts: Mapping[str, Candidate]) -> str | None:
     """Return why hosts do not reach each other in a network of equal numbers; None if nothing speaks against it."""
-    for name, end in ends.items():
-        here, following = hosts[name].ways, _next_in(ends, name)
-        there = ends[following].address.ip
-        way = here.to.get(str(there))
-        routed = None if way is None else hosts[name].interfaces.get(way.interface)
-        if way is not None and not any(held.network == network for held in (routed.addresses if routed else ())):
-            return f"{network} is no network in common: {name} routes to {there} by {way.interface}"
-        if end.has_ssh or str(there) not in here.near:
-            continue  # where SSH came by this network, the hosts reach each other as the controller reaches them
-        answered = here.near[str(there)]
-        own = {each.mac for each in hosts[following].interfaces.values() if each.mac}
-        if answered is None or (own and answered not in own):
-            who = "nobody" if answered is None else f"another machine ({answered})"
-            return f"{network} is no network in common: to {name}, {who} answers as {there}"
-    return None
+    outcomes = (_why_no_link(network, (name, other), ends, hosts) for name, other in permutations(ends, 2))
+    return next((why for why in outcomes if why is not None), None)
+
+
+def _why_no_link(
+    network: Network, pair: tuple[str, str], ends: Mapping[str, _End], hosts: Mapping[str, Candidate]
+) -> str | None:
+    """Return why the first host of a pair does not reach the second one in a network; None if it may."""
+    name, other = pair
+    here, there = hosts[name].ways, str(ends[other].address.ip)
+    way = here.to.get(there)
+    routed = None if way is None else hosts[name].interfaces.get(way.interface)
+    if way is not None and not any(held.network == network for held in (routed.addresses if routed else ())):
+        return f"{network} is no network in common: {name} routes to {there} by {way.interface}"
+    if ends[name].has_ssh or there not in here.near:
+        return None  # where SSH came by this network, the hosts reach each other as the controller reaches them
+    answered, own = here.near[there], {each.mac for each in hosts[other].interfaces.values() if each.mac}
+    if answered is not None and (not own or answered in own):
+        return None
+    who = "nobody" if answered is None else f"another machine ({answered})"
+    return f"{network} is no network in common: to {name}, {who} answers as {there}"
 
 
 def _routed_end(name: str, end: _End, ends: Mapping[str, _End], hosts: Mapping[str, Candidate]) -> _End:

@@ -286,6 +286,22 @@ def test_hosts_share_a_network_only_if_they_answer_each_other(
     assert chosen(one, two) == found
 
 
+def test_one_host_at_another_site_is_found_whoever_was_asked_for_it() -> None:
+    """Hosts are asked in the order in which they answer, which need not be that of the rig file."""
+    alike = {"192.168.178.21": MACS[1], "192.168.178.22": MACS[2], "192.168.178.23": MACS[3]}
+    for asked_first in ((0, 1), (0, 2), (2, 0)):
+        near: list[dict[str, str | None]] = [{}, {}, {}]
+        here, there = asked_first
+        near[here] = {f"192.168.178.2{there + 1}": None}
+        hosts = [
+            at_home(n, to={f"100.64.0.{m}": ChosenRoute("tailscale0", None) for m in (1, 2, 3)}) for n in (1, 2, 3)
+        ]
+        found = [replace(one, ways=replace(one.ways, near=own)) for one, own in zip(hosts, near, strict=True)]
+        assert {interface for interface, _ in chosen(*found)} == {"tailscale0"}
+        good = [replace(one, ways=replace(one.ways, near=alike)) for one in hosts]
+        assert {interface for interface, _ in chosen(*good)} == {"eth0"}
+
+
 def test_without_ping_or_where_ssh_came_by_the_network_nothing_speaks_against_it() -> None:
     assert chosen(at_home(1, to=tunnel_to(2)), at_home(2, to=tunnel_to(1))) == AT_HOME
     fabric = {"near": {f"192.168.178.2{number}": MACS[8] for number in (1, 2)}}  # as in a cloud, for all addresses

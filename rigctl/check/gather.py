@@ -11,7 +11,7 @@ from typing import Final
 from rigctl.base.errors import NodeError
 from rigctl.check.rehearsal import rehearse
 from rigctl.conditions.condition import congestion_of
-from rigctl.hosts.data_address import data_address_of, why_unusable
+from rigctl.hosts.data_address import data_address_of, data_addresses, why_unusable
 from rigctl.hosts.facts import CHECK_FACTS, facts_of_host
 from rigctl.hosts.setting import ask_refusals
 from rigctl.paths.disk_rules import folders_of
@@ -110,6 +110,9 @@ async def gather_state(rig: Rig, plan: RunPlan | None, holder: str) -> RigState:
     try:
         await asyncio.gather(*(visit.ready() for visit in visits.values()))
         nodes = {name: visit.state for name, visit in visits.items()}
+        usable = {name: (state.node, state.facts) for name, state in nodes.items() if state.address is not None}
+        for name, address in data_addresses(usable, rig.ip_version).items():
+            nodes[name].address = address
         pairs = pairs_to_probe(plan, names)
         # Read switches only after the clocks, because importing pysnmp delays the clock exchanges.
         looking = asyncio.gather(*(_look_around(visit, nodes, pairs, plan) for visit in visits.values()))

@@ -2,20 +2,25 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from rigctl.base.errors import InputError, NodeError
 from rigctl.discovery.draft import Draft, HostAnswer, draft_rig, switch_key
+from rigctl.discovery.network import addresses_to_ask
 from rigctl.discovery.targets import Target, once_each
 from rigctl.hosts import windows
 from rigctl.hosts.candidate import CANDIDATE_FACTS, Candidate, read_candidate
-from rigctl.hosts.fact import command_for
+from rigctl.hosts.fact import Fact, command_for, read_answers
+from rigctl.hosts.network.ways import Ways, ways_fact
 from rigctl.records import Link
 from rigctl.remote.build import reason_no_agent
 from rigctl.remote.deploy import agent_on
-from rigctl.remote.host import connect_node
+from rigctl.remote.host import Host, connect_node
 from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
 from rigctl.rig.load import switch_of
@@ -39,7 +44,8 @@ async def discover(targets: Sequence[Target], switches: Sequence[Switch] = (), f
     """Return the draft of a rig and the hosts left out, with the reason. Its notes begin with `further`."""
     unique, again = once_each(targets)
     gate = asyncio.Semaphore(_AT_ONCE)
-    asked = await asyncio.gather(*(_ask(target, gate) for target in unique))
+    meeting = _Meeting(len(unique))
+    asked = await asyncio.gather(*(_ask(target, gate, meeting) for target in unique))
     # Read switches after the hosts, because the connections to the hosts refresh the forwarding tables.
     outcomes = await asyncio.gather(*map(_table, switches))
     tables = [(switch, one) for switch, one in zip(switches, outcomes, strict=True) if isinstance(one, Forwarding)]
@@ -61,27 +67,70 @@ def _lacking(table: Forwarding) -> str:
     return "it answers, but has no forwarding table (BRIDGE-MIB, Q-BRIDGE-MIB)"
 
 
-async def _ask(target: Target, gate: asyncio.Semaphore) -> HostAnswer:
+@dataclass
+class _Meeting:
+    """Waits until all hosts have answered, as each host is then asked for its ways to the others."""
+
+    expected: int
+    found: dict[str, Candidate] = field(default_factory=dict)  # by the text of the target
+    answers: int = 0
+    complete: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def join(self, answer: HostAnswer) -> None:
+        """Count an answer, and wait for those of all other hosts."""
+        self.answers += 1
+        if answer.found is not None and answer.reason is None:
+            self.found[answer.target.text] = answer.found
+        if self.answers == self.expected:
+            self.complete.set()
+        await self.complete.wait()
+
+    @cached_property
+    def questions(self) -> Mapping[str, Fact]:
+        return {name: ways_fact(*addresses) for name, addresses in addresses_to_ask(self.found).items()}
+
+
+async def _ask(target: Target, gate: asyncio.Semaphore, meeting: _Meeting) -> HostAnswer:
+    async with AsyncExitStack() as connection:
+        host, answer = await _ask_for_itself(target, gate, connection)
+        await meeting.join(answer)
+        if host is None or answer.found is None or answer.reason is not None:
+            return answer
+        try:
+            async with gate, asyncio.timeout(_HOST_S):
+                command = command_for({"it": meeting.questions[target.text]})
+                reply = await host.run(command, deadline_s=_HOST_S)
+        except (NodeError, TimeoutError):  # its main routing table is known
+            return answer
+    ways = read_answers(reply.stdout, {"it": meeting.questions[target.text]})["it"]
+    return replace(answer, found=replace(answer.found, ways=ways or Ways()))
+
+
+async def _ask_for_itself(
+    target: Target, gate: asyncio.Semaphore, connection: AsyncExitStack
+) -> tuple[Host | None, HostAnswer]:
+    """Return the answer of a host, and the host if it can be asked for its ways. `connection` closes it."""
     node = Node(
         target.text, target.host, Link(None, None), target.port, target.user, key=target.key, jump=target.jump,
         transport=target.transport,
     )  # fmt: skip
-    async with gate:
-        try:
-            async with asyncio.timeout(_HOST_S) as limit, connect_node(node) as host:
-                if host.is_windows:
-                    limit.reschedule(asyncio.get_running_loop().time() + _AGENT_S)
-                    async with agent_on(host) as agent:
-                        said = await agent.host_facts()
-                    return HostAnswer(target, windows.read_windows_candidate(said, agent.hello.machine, target.host))
-                reply = await host.run(command_for(CANDIDATE_FACTS), deadline_s=_HOST_S)
-        except NodeError as error:
-            return HostAnswer(target, None, error.what)
-        except TimeoutError:
-            return HostAnswer(target, None, f"no complete answer within {_HOST_S:g} s (Windows: {_AGENT_S:g} s)")
+    try:
+        async with gate, asyncio.timeout(_HOST_S) as limit:
+            host = await connection.enter_async_context(connect_node(node))
+            if host.is_windows:
+                limit.reschedule(asyncio.get_running_loop().time() + _AGENT_S)
+                async with agent_on(host) as agent:
+                    said = await agent.host_facts()
+                found = windows.read_windows_candidate(said, agent.hello.machine, target.host)
+                return None, HostAnswer(target, found)
+            reply = await host.run(command_for(CANDIDATE_FACTS), deadline_s=_HOST_S)
+    except NodeError as error:
+        return None, HostAnswer(target, None, error.what)
+    except TimeoutError:
+        return None, HostAnswer(target, None, f"no complete answer within {_HOST_S:g} s (Windows: {_AGENT_S:g} s)")
     # Parse in a thread, because the answer of a host may have megabytes.
     found = await asyncio.to_thread(read_candidate, reply.stdout)
-    return HostAnswer(target, found, why_unfit(found))
+    return host, HostAnswer(target, found, why_unfit(found))
 
 
 def why_unfit(found: Candidate) -> str | None:

@@ -93,7 +93,8 @@ def _compose(
 ) -> Draft:
     candidates = {name: found for name, (_, found) in hosts.items()}
     paths = data_paths(candidates)
-    ports, unknown = locate_ports(candidates, paths, [(switch.key, table) for switch, table in tables])
+    by_address = {switch.address: switch.key for switch, _ in tables if switch.address}
+    ports, unknown = locate_ports(candidates, paths, [(switch.key, table) for switch, table in tables], by_address)
     switches, keys = _switches(ports, tables)
     notes = list(notes)
     if len(switches) > _MOST_SWITCHES or (len(switches) == _MOST_SWITCHES and unknown):

@@ -10,6 +10,8 @@ from typing import Final
 from rigctl.base.texts import printable
 from rigctl.base.units import format_rate
 from rigctl.discovery.draft import Draft, DraftNode, DraftSwitch
+from rigctl.hosts.network import HostInterface
+from rigctl.model.bonds import Bond
 from rigctl.remote.host import SUDO_ASKS
 from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Rig, Switch
@@ -33,7 +35,7 @@ def rig_text(draft: Draft, origin: str) -> str:
     """Return the text of the rig file. `origin` is the comment in its first line: date and command."""
     interfaces = [node.path.interface for node in draft.nodes]
     links = {
-        "rate": [_rate(each.speed_bps) if each and each.speed_bps else None for each in interfaces],
+        "rate": [_rate(rate_bps) if each and (rate_bps := _link_rate_bps(each)) else None for each in interfaces],
         "mtu": [str(each.mtu) if each and each.mtu else None for each in interfaces],
     }
     common = {key: value for key, values in links.items() if (value := _common(values)) is not None}
@@ -48,7 +50,8 @@ def rig_text(draft: Draft, origin: str) -> str:
     if any(node.target.transport == "srun" for node in draft.nodes):
         comment = "for this Slurm allocation only; `slurm:` instead of `nodes:` fits every allocation"
         lines.append(f"transport: srun  # {comment}")
-    lines += [*_switches(draft.switches), *_links(links, common)]
+    unknown = any(each is None or each.speed_bps is None for each in interfaces)
+    lines += [*_switches(draft.switches), *_links(links, common, unknown=unknown)]
     if draft.groups:
         lines.append("groups:  # of the inventory")
     lines += [f"  {_scalar(name)}: [{', '.join(map(_scalar, members))}]" for name, members in draft.groups.items()]
@@ -74,19 +77,24 @@ def _title(draft: Draft) -> str:
     switches = " and ".join(switch.title for switch in draft.switches)
     around = f" around {switches}" if switches else ""
     interfaces = [node.path.interface for node in draft.nodes]
-    rates = sorted({each.speed_bps for each in interfaces if each and each.speed_bps}, reverse=True)
+    rates = sorted({rate for each in interfaces if each and (rate := _link_rate_bps(each))}, reverse=True)
     speeds = f", {' and '.join(map(format_rate, rates))}" if 0 < len(rates) <= 3 else ""
     return printable(f"{len(draft.nodes)} nodes{around}{speeds}")[:200]
 
 
-def _links(links: Mapping[str, Sequence[str | None]], common: Mapping[str, str]) -> Iterator[str]:
+def _link_rate_bps(interface: HostInterface) -> int | None:
+    """Return the rate of an interface's link; None if it is unknown, or if a bond's depends on the flows."""
+    return interface.speed_bps if interface.bond is None or interface.bond.is_plain else None
+
+
+def _links(links: Mapping[str, Sequence[str | None]], common: Mapping[str, str], *, unknown: bool) -> Iterator[str]:
     if common:
         yield "links:"
     for key, value in common.items():
         having, nodes = links[key].count(value), len(links[key])
         few = "" if having == nodes else f" of {having} of the {nodes} nodes; the others have a {key} of their own"
         yield f"  {key}: {value}  # {_QUANTITIES[key]} of the data interfaces{few}"
-    if None in links["rate"]:
+    if unknown:
         yield "# rate: at least one interface reports no speed, as virtual ones do. Add the rates that you know."
 
 
@@ -144,6 +152,8 @@ def _node(node: DraftNode, links: Mapping[str, str], shared: Mapping[str, str], 
         yield f"    data_interface: {data_interface}"
     for key, value in links.items():
         yield f"    {key}: {value}"
+    if interface is not None and interface.bond is not None and not interface.bond.is_plain:
+        yield f"    # rate: {_comment(_bond_text(interface.name, interface.bond))}"
     if interface is not None and interface.duplex == "half":
         yield "    # HALF duplex: check the cable and the switch's port before measuring"
     if sudo is not None:
@@ -153,9 +163,25 @@ def _node(node: DraftNode, links: Mapping[str, str], shared: Mapping[str, str], 
     if two_switches and node.switch is not None:
         yield f"    switch: {_scalar(node.switch)}"
     if node.port is not None:
-        yield f"    switch_port: {_scalar(node.port.port)}  # by {_comment(node.port.by)}"
+        others = node.port.others
+        more = f"; {others} other addresses are there, as of virtual machines" if others else ""
+        yield f"    switch_port: {_scalar(node.port.port)}  # by {_comment(node.port.by)}{more}"
     elif node.no_port is not None:
         yield f"    # switch_port: {_comment(node.no_port)}"
+
+
+def _bond_text(name: str, bond: Bond) -> str:
+    """Return why a node with a bond has no rate in the rig file."""
+    cards = f"{bond.cards} cards" + (f" of {format_rate(bond.card_bps)}" if bond.card_bps else "")
+    spread = (
+        "several flows to one node may get all"
+        if bond.spread(sends=True) == "flows"
+        else "all flows to one node get one"
+    )
+    return (
+        f"left out, a run reads it: {name} has {cards} ({bond.name}). One flow gets one of them, {spread}; how the "
+        "switch spreads what the node receives is unknown"
+    )
 
 
 def describe_node(node: DraftNode) -> str:
@@ -165,7 +191,8 @@ def describe_node(node: DraftNode) -> str:
     if interface is not None:
         speed = format_rate(interface.speed_bps) if interface.speed_bps else "speed unknown"
         driver = interface.driver or ("" if interface.is_hardware else "virtual interface")
-        link = [driver, f"{speed}{f' {interface.duplex} duplex' if interface.duplex else ''}"]
+        cards = "" if interface.name in interface.cards or not interface.cards else f"on {', '.join(interface.cards)}"
+        link = [driver, cards, f"{speed}{f' {interface.duplex} duplex' if interface.duplex else ''}"]
     root = "root" if host.sudo is None else ""
     words = [host.machine, host.os, "virtual machine" if host.is_virtual else "", *link, root]
     return ", ".join(word for word in words if word)

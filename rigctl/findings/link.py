@@ -21,6 +21,17 @@ LINK_SLOW: Final = warning(
     "Look at the cable and the switch's port ({command}), or correct the rig file.",
 )
 LINK_FAST: Final = note("link-fast", LINK_SLOW.text, "Correct the rig file, unless the other end is slower.")
+BOND: Final = note(
+    "bond",
+    "{interface} sends over a bond of {cards} cards of {card} ({bond}). One flow gets one card; {cards} flows to one "
+    "other node get {most} at most. The switch spreads what the node receives, in a way that no node knows.",
+    "For several cards in one pair: layer3+4 as hash, on the nodes and on the switch, and several flows.",
+)
+BOND_CEILING: Final = note(
+    "bond-ceiling",
+    "{nodes}: a bond of {cards} cards of {card} ({bond}). Ceilings count one card for one flow, and {most} for {cards} "
+    "flows from there to one other node. How the switch spreads flows to there is unknown; their ceilings are bounds.",
+)
 LINK_NOT_AS_STATED: Final = warning(
     "link-not-as-stated", "The link of {node} runs at {found}; the rig file has {stated}."
 )

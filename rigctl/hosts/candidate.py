@@ -13,6 +13,7 @@ from rigctl.hosts import freebsd, interface, machine
 from rigctl.hosts.fact import SUDO_LIMIT, Fact, everywhere, read_answers, take_line
 from rigctl.hosts.lldp import NEIGHBOURS, Neighbour
 from rigctl.hosts.network import LIST_INTERFACES, HostInterface, TableRoute, parse_interfaces, parse_routes
+from rigctl.hosts.network.ways import Ways
 from rigctl.remote.host import SUDO_ASKS, sudo_meaning
 
 Sudo: TypeAlias = Literal["granted", "password", "absent", "refused"]
@@ -42,6 +43,7 @@ class Candidate:
     routes: tuple[TableRoute, ...] = ()
     neighbours: tuple[Neighbour, ...] = ()
     lldp: str | None = None  # why neighbours are unknown: "absent" (no lldpcli), "refused"; None: known
+    ways: Ways = field(default_factory=Ways)  # to the other hosts; asked for when all hosts have answered
 
 
 def _parse_sudo(output: str) -> Sudo:

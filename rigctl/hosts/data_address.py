@@ -1,5 +1,6 @@
 """The data address of a node: the source and destination of its test traffic, from the rig file or host facts."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Final
@@ -30,6 +31,19 @@ def data_address_of(node: Node, facts: Facts, ip_version: int = 4) -> str | None
     usable = [address for address in held if _carries_data(address)]
     fitting = [address for address in usable if (":" in address) == (ip_version == 6)]
     return next(iter(fitting or usable), None)
+
+
+def data_addresses(nodes: Mapping[str, tuple[Node, Facts]], ip_version: int) -> dict[str, str | None]:
+    """Return the data address of each node, from its facts; all of one IP version if each node has such an address.
+
+    `ip_version` is preferred. A node without it makes all nodes use the other version, if all have that.
+    """
+    found = [
+        {name: data_address_of(node, facts, version) for name, (node, facts) in nodes.items()}
+        for version in (ip_version, 6 if ip_version == 4 else 4)
+    ]
+    alike = (own for own in found if len({":" in address for address in own.values() if address is not None}) <= 1)
+    return next(alike, found[0])
 
 
 def _carries_data(address: str) -> bool:

@@ -34,6 +34,7 @@ _T = TypeVar("_T")
 class Fact:
     """How to read a host fact: a shell command, and a parser of its output. On FreeBSD, `twin` is read.
 
+    A command that several facts share runs once.
     The type and the title of a stored fact are in its record (`rigctl.records.host_facts`).
     """
 
@@ -120,7 +121,9 @@ def read_answers(output: str, facts: Mapping[str, Fact]) -> dict[str, Any]:
     outputs = {key: said for key, _, said in parts}
     known = _twins(facts) if "freebsd" in outputs else facts
     outputs |= _contents(outputs.pop("files", ""), known)
-    values = {key: fact.parse(outputs.get(key, "")[:_MOST_SAID]) for key, fact in known.items()}
+    asked = _askers(known)
+    said = {key: outputs.get(key, outputs.get(asked.get(fact.command, key), "")) for key, fact in known.items()}
+    values = {key: fact.parse(said[key][:_MOST_SAID]) for key, fact in known.items()}
     return {**dict.fromkeys(facts), **values, MISSING: set(outputs.get(MISSING, "").split())}
 
 
@@ -143,10 +146,19 @@ def _twins(facts: Mapping[str, Fact]) -> dict[str, Fact]:
 
 def _questions(facts: Mapping[str, Fact]) -> list[str]:
     files = dict.fromkeys(fact.file for fact in facts.values() if fact.file)
-    commands = {key: fact.command for key, fact in facts.items() if not fact.file}
+    commands = {key: command for command, key in _askers(facts).items()}
     # One grep reads all files. The shell's `read` would read byte by byte; some files give it only their first byte.
     commands |= {"files": f"grep . /dev/null {' '.join(map(str, files))}"} if files else {}
     return [f"echo; echo '{_MARK}{key}'; {{ {command.strip()}\n}} 2>/dev/null" for key, command in commands.items()]
+
+
+def _askers(facts: Mapping[str, Fact]) -> dict[str, str]:
+    """Return for each command the first fact that needs it, under whose key its output is printed."""
+    asked: dict[str, str] = {}
+    for key, fact in facts.items():
+        if not fact.file:
+            asked.setdefault(fact.command, key)
+    return asked
 
 
 def _contents(output: str, facts: Mapping[str, Fact]) -> dict[str, str]:

@@ -53,8 +53,9 @@ def sysctl(name: str, parse: Callable[[str], Any]) -> Fact:
 
 
 def parse_own(output: str) -> list[str] | None:
-    """Return the addresses in `ifconfig INTERFACE` that are not link-local, IPv4 first; None if there are none."""
-    return [str(each.ip) for each in sorted(_addresses_of(output), key=lambda each: each.version)] or None
+    """Return the addresses in `ifconfig INTERFACE` that are not link-local: IPv4 and lasting ones first, or None."""
+    held = dict.fromkeys((*_addresses_of(output, lasting=True), *_addresses_of(output)))
+    return [str(each.ip) for each in sorted(held, key=lambda each: each.version)] or None
 
 
 def parse_addresses(output: str) -> dict[str, list[Held]]:
@@ -77,6 +78,9 @@ parse_speed: Final = find_first(
     lambda rate: int(rate[:-1]) * 10**9 if rate[-1] in "Gg" else int(rate) * 10**6,
 )
 parse_duplex: Final = find_first(r"^\tmedia: [^(\n]{0,80}\([^)\n]{0,80}\b(full|half)-duplex\b", str)
+
+parse_vlan_tags: Final = find_first(r"^\tvlan: [0-9]{1,4} (vlanproto|vlanpcp|parent)", lambda _: 1)
+"""Returns 1, the number of VLAN tags in the frames of an interface such as vlan0; None for other interfaces."""
 
 
 def parse_used(output: str) -> dict[str, bool] | None:

@@ -1,15 +1,14 @@
-"""Facts on the data interface of a node and its network card.
-
-`speed_bps` and `duplex` are read for hardware only, because the values of a veth interface are meaningless.
-"""
+"""Facts on the data interface of a node, its network card, and the cards below a bridge, bond or VLAN."""
 
 import re
+from collections.abc import Callable
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from rigctl.hosts import freebsd
 from rigctl.hosts.fact import Fact, everywhere, file_fact, find_first, take_line, take_number
-from rigctl.hosts.network import parse_addresses, parse_duplex, parse_speed
+from rigctl.hosts.network import parse_addresses
+from rigctl.hosts.network.layers import LAYERS, Carrier, carrier_of, parse_layers
 from rigctl.rig.fields import is_address
 
 _NET: Final = "/sys/class/net/$IF"
@@ -51,13 +50,13 @@ def _parse_ssh_address(output: str) -> str | None:
 
 
 def _parse_own(output: str) -> list[str] | None:
-    """Return the global addresses in `ip -o addr`, IPv4 first, in the kernel's order; None if there are none.
+    """Return the global addresses in `ip -o addr`: IPv4 first, and lasting ones first; None if there are none.
 
-    An address that is temporary, or that another host has (dadfailed), is left out unless there is no other.
+    An address that is not (yet) usable, such as one that another host has (`dadfailed`), comes last.
     """
-    lasting, every = (parse_addresses(output, lasting=lasting).values() for lasting in (True, False))
-    held = chain.from_iterable(lasting if any(lasting) else every)
-    return [str(each.ip) for each in sorted(held, key=lambda each: each.version)] or None
+    lasting = list(chain.from_iterable(parse_addresses(output, lasting=True).values()))
+    held = [*lasting, *chain.from_iterable(parse_addresses(output).values())]
+    return [str(each.ip) for each in sorted(dict.fromkeys(held), key=lambda each: each.version)] or None
 
 
 def _parse_driver(output: str) -> str | None:
@@ -124,29 +123,51 @@ def _parse_pause(output: str) -> dict[str, bool] | None:
     return {way.lower(): value == "on" for way, value in (*asked, *agreed)} or None
 
 
+def _carrier_fact(take: Callable[[Carrier], Any], twin: Fact | None = None) -> Fact:
+    """Return a fact that `take` reads from what carries the frames of the data interface, and its twin."""
+
+    def parse(output: str) -> Any:  # noqa: ANN401 — facts have values of any type
+        layers = parse_layers(output)
+        return take(carrier_of(next(iter(layers), ""), layers))
+
+    return Fact(LAYERS, parse, twin=twin)
+
+
+def _cards_below(output: str) -> list[str] | None:
+    """Return the cards that carry the frames of the data interface; None if it is a card, or has none."""
+    layers = parse_layers(output)
+    name = next(iter(layers), "")
+    cards = carrier_of(name, layers).cards
+    return list(cards) if cards and cards != (name,) else None
+
+
 FACTS: Final[dict[str, Fact]] = {
     "interface": Fact(_NAME, take_line, "ip", twin=Fact(_NAME, take_line)),
     "ssh_address": everywhere(Fact("echo $SSH_CONNECTION", _parse_ssh_address)),
     "addresses": Fact(f'{_IF}ip -o addr show dev "$IF"', _parse_own, "ip", twin=freebsd.ifconfig(freebsd.parse_own)),
     "driver": Fact(f"{_IF}{_DRIVER}", _parse_driver, "ethtool", twin=Fact(_NAME, freebsd.parse_driver)),
     "firmware": Fact(f'{_CARD}ethtool -i "$IF"', _parse_firmware, "ethtool"),
-    "speed_bps": file_fact("$HARDWARE/speed", parse_speed, freebsd.ifconfig(freebsd.parse_speed)),
-    "duplex": file_fact("$HARDWARE/duplex", parse_duplex, freebsd.ifconfig(freebsd.parse_duplex)),
+    "speed_bps": _carrier_fact(lambda carrier: carrier.speed_bps, freebsd.ifconfig(freebsd.parse_speed)),
+    "duplex": _carrier_fact(lambda carrier: carrier.duplex, freebsd.ifconfig(freebsd.parse_duplex)),
+    "cards": Fact(LAYERS, _cards_below),
+    "bond": _carrier_fact(lambda carrier: carrier.bond and carrier.bond.as_fact()),
+    "vlan_tags": _carrier_fact(lambda carrier: carrier.tags or None, freebsd.ifconfig(freebsd.parse_vlan_tags)),
     "mtu": file_fact("$NET/mtu", take_number, freebsd.ifconfig(freebsd.parse_mtu)),
     "mac": file_fact("$NET/address", take_line, freebsd.ifconfig(freebsd.parse_mac)),
     "virtual": Fact(f"{_IF}{_IS_VIRTUAL}", _parse_virtual, twin=Fact(_NAME, freebsd.parse_virtual)),
     "offloads": Fact(f'{_IF}ethtool -k "$IF"', _parse_offloads, "ethtool", twin=freebsd.ifconfig(freebsd.parse_used)),
 }
 """Facts that are stored with every run."""
+OFFLOADS_FIXED: Final = Fact(f'{_IF}ethtool -k "$IF"', _parse_fixed_offloads)
 CHECK_FACTS: Final[dict[str, Fact]] = {
     "up": file_fact("$NET/flags", _parse_up, freebsd.ifconfig(freebsd.parse_up)),
     "carrier": file_fact("$NET/carrier", take_number, freebsd.ifconfig(freebsd.parse_carrier)),
     "rings": Fact(f'{_CARD}ethtool -g "$IF"', _parse_rings, "ethtool"),
     "coalescing": Fact(f'{_CARD}ethtool -c "$IF"', _parse_coalescing, "ethtool"),
+    "offloads_fixed": OFFLOADS_FIXED,
     "pcie": Fact(f"{_IF}{_SLOT}", _parse_pcie, twin=Fact(f'{_IF}pciconf -lc "$IF"', freebsd.parse_pcie)),
 }
 """Further facts that only a check reads."""
 PAUSE_FRAMES: Final = Fact(f'{_CARD}ethtool -a "$IF"', _parse_pause, "ethtool")
 MTU_BOUNDS: Final = Fact(f'{_IF}ip -d -o link show dev "$IF"', _parse_mtu_bounds, "ip")
-OFFLOADS_FIXED: Final = Fact(f'{_IF}ethtool -k "$IF"', _parse_fixed_offloads)
 COALESCING_TAKEN: Final = Fact(f'{_IF}ethtool -c "$IF"', _parse_coalescing_taken)

@@ -27,8 +27,17 @@ class Neighbour:
     chassis: str | None  # the device's name (sysName)
     chassis_id: str | None  # the device's id, mostly a MAC address
     management: str | None  # management address of the device
-    port: str | None  # the device's port, if possible by interface name
+    port: str | None  # interface name (ifName) of the device's port; None: the device announces another kind of id
     is_switch: bool | None  # whether the device bridges or routes; None: it reports no capabilities
+    port_id: str | None = None  # id of the port, whatever its kind: often a number or a MAC address
+    number: int | None = None  # the id, if it is a number that the device chose: often the interface index
+    description: str | None = None  # text on the port, which may be an interface name, or what somebody has typed
+
+    @property
+    def port_text(self) -> str | None:
+        """Return the port as people may recognize it: its name, or id and description, as in `513 (server)`."""
+        described = f" ({self.description})" if self.description and self.description != self.port_id else ""
+        return self.port or (f"{self.port_id}{described}" if self.port_id else self.description)
 
 
 def parse_neighbours(output: str) -> tuple[tuple[Neighbour, ...], str | None]:
@@ -49,16 +58,18 @@ def _neighbour(interface: str, section: dict[str, Any]) -> Neighbour:
     name, chassis = _chassis(next(_dicts(section.get("chassis")), {}))
     port = next(_dicts(section.get("port")), {})
     identity = next(_dicts(port.get("id")), {})
-    # If a port's id is an address or a number, the port's description mostly has the interface's name.
-    by_name = _text(identity) if identity.get("type") in ("ifname", "ifalias") else None
-    number = _text(identity) if identity.get("type") not in ("mac", "ip") else None
+    text, kind = _text(identity), identity.get("type")
+    is_number = kind == "local" and text is not None and text.isascii() and text.isdigit() and len(text) <= 10
     return Neighbour(
         interface=printable(interface)[:_MOST_TEXT],
         chassis=name,
         chassis_id=_text(chassis.get("id")),
         management=_text(chassis.get("mgmt-ip")),
-        port=by_name or _text(port.get("descr")) or number,
+        port=text if kind == "ifname" else None,
         is_switch=_is_switch(chassis.get("capability")),
+        port_id=text,
+        number=int(text) if is_number and text is not None else None,
+        description=_text(port.get("descr")),
     )
 
 

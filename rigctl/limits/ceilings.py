@@ -11,9 +11,9 @@ LINE_RATE: Final = 0.98
 _ABOVE: Final = 1.01  # goodput above this share of the ceiling is impossible, so rigctl names no limit
 
 
-def datagram_ceiling_bps(rate_bps: float, mtu: int, payload: int, ip_version: int = 4) -> float:
+def datagram_ceiling_bps(rate_bps: float, mtu: int, payload: int, ip_version: int = 4, tags: int = 0) -> float:
     """Return the highest goodput of datagrams of `payload` bytes on a link of `rate_bps`, in bit/s."""
-    return rate_bps * payload / datagram_wire_bytes(payload, mtu, ip_version)
+    return rate_bps * payload / datagram_wire_bytes(payload, mtu, ip_version, tags)
 
 
 def window_bps(window_bytes: int, rtt_s: float) -> float:
@@ -44,14 +44,17 @@ def losses_allow_mbps(mss: int | None, rtt_ms: float | None, lost_share: float |
     return loss_bps(mss, rtt_ms / 1e3, lost_share) / 1e6 if mss and rtt_ms and lost_share else None
 
 
-def ceiling_bps(rate_bps: float, mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True) -> float:
+def ceiling_bps(
+    rate_bps: float, mtu: int, mss: int | None, ip_version: int = 4, timestamps: bool = True, tags: int = 0
+) -> float:
     """Return the highest goodput on a link of `rate_bps` for segments of `mss` payload bytes, in bit/s.
 
-    `mss` is the *effective* MSS. If it is None or exceeds what the MTU can carry, full frames are assumed.
+    `mss` is the *effective* MSS. If it is None or exceeds what the MTU can carry, full frames are assumed. Each frame
+    has `tags` VLAN tags.
     """
     most = effective_mss(mtu, None, ip_version, timestamps)
     payload = most if mss is None else min(mss, most)
-    return rate_bps * payload / Packet("tcp", ip_version, timestamps).wire_bytes(payload)
+    return rate_bps * payload / Packet("tcp", ip_version, timestamps, tags).wire_bytes(payload)
 
 
 @dataclass(frozen=True, slots=True)

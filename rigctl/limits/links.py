@@ -6,7 +6,7 @@ as Ethernet is full duplex. A trunk between two switches in the rig file is one 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from rigctl.base.values import common_value, least, least_of_all, most, total
 from rigctl.limits.ceilings import ceiling_bps, datagram_ceiling_bps
+from rigctl.model.bonds import bond_of_facts
 from rigctl.model.frames import Packet
 from rigctl.records import Cell, Flow, RunInfo, RunPlan, Stream
 from rigctl.settings import MPTCP, MSS
@@ -145,13 +146,18 @@ def _route(left: Mapping[tuple[str, str], float], beside: Mapping[str, list[str]
 
 
 def link_rate_bps(info: RunInfo, node: str) -> int | None:
-    """Return the rate of `node`'s link in bit/s, from the rig file or else from the node; None if unknown."""
-    link = info.plan.links.get(node)
+    """Return the rate of `node`'s link in bit/s, from the rig file or else from the node; None if unknown.
+
+    If the rig file has the rate of one card of the node's bond, return that of all its cards.
+    """
+    link, facts = info.plan.links.get(node), info.facts.get(node, {})
     if info.plan.virtual == "loopback":
         return None
     if link is not None and link.rate_bps is not None:
-        return link.rate_bps
-    speed_bps = info.facts.get(node, {}).get("speed_bps")
+        bond = bond_of_facts(facts)
+        of_one_card = bond is not None and bond.card_bps == link.rate_bps
+        return bond.total_bps if bond is not None and of_one_card else link.rate_bps
+    speed_bps = facts.get("speed_bps")
     return int(speed_bps) if speed_bps else None
 
 
@@ -161,32 +167,65 @@ def several_links(cell: Cell, flows: Sequence[Flow]) -> bool:
 
 
 def data_path(
-    info: RunInfo, ends: tuple[str, str], mtu: int | None, mss: int | None, timestamps: bool | None
+    info: RunInfo, ends: tuple[str, str], flows: int, mtu: int | None, mss: int | None, timestamps: bool | None
 ) -> DataPath:
-    """Return the path from sender to receiver (`ends`) for segments of `mss` payload bytes on the wire."""
-    rate_bps = path_rate_bps(info, ends)
-    if rate_bps is None or (mss is None and mtu is None):
-        return DataPath(*ends, rate_bps, None)
-    ceiling = ceiling_bps(rate_bps, mtu or 65535, mss, info.ip_version, timestamps is not False)  # the largest MTU
-    return DataPath(*ends, rate_bps, ceiling / 1e6)
+    """Return the path of `flows` flows between `ends` for segments of `mss` payload bytes on the wire."""
+    most_mtu = mtu or 65535  # the largest MTU
+    known = mss is not None or mtu is not None
+
+    def ceiling(rate_bps: int, tags: int) -> float:
+        return ceiling_bps(rate_bps, most_mtu, mss, info.ip_version, timestamps is not False, tags)
+
+    return _path(info, ends, flows, ceiling if known else None)
 
 
-def datagram_path(info: RunInfo, ends: tuple[str, str], cell: Cell) -> DataPath:
-    """Return the path from sender to receiver for the datagrams of `cell`, fragmented to the smaller MTU."""
-    rate_bps, set_mtu = path_rate_bps(info, ends), info.plan.condition_mtu(cell.condition)
+def datagram_path(info: RunInfo, ends: tuple[str, str], flows: int, cell: Cell) -> DataPath:
+    """Return the path of `flows` flows between `ends` for the datagrams of `cell`, fragmented to the smaller MTU."""
+    set_mtu, size = info.plan.condition_mtu(cell.condition), cell.message_bytes
     mtu = least_of_all(set_mtu or link_mtu(info, node) for node in ends)
-    if rate_bps is None or cell.message_bytes is None or mtu is None:
+    if size is None or mtu is None:
+        return _path(info, ends, flows, None)
+    return _path(
+        info, ends, flows, lambda rate_bps, tags: datagram_ceiling_bps(rate_bps, mtu, size, info.ip_version, tags)
+    )
+
+
+def _path(info: RunInfo, ends: tuple[str, str], flows: int, ceiling: Callable[[int, int], float] | None) -> DataPath:
+    """Return the path between `ends`; `ceiling` gives a link's highest goodput in bit/s from its rate and VLAN tags."""
+    rate_bps = path_rate_bps(info, ends, flows)
+    if rate_bps is None or ceiling is None:
         return DataPath(*ends, rate_bps, None)
-    ceiling = datagram_ceiling_bps(rate_bps, mtu, cell.message_bytes, info.ip_version)
-    return DataPath(*ends, rate_bps, ceiling / 1e6)
+    return DataPath(*ends, rate_bps, min(ceiling(rate, tags) for rate, tags in _hops(info, ends, flows) if rate) / 1e6)
 
 
-def path_rate_bps(info: RunInfo, ends: tuple[str, str]) -> int | None:
-    """Return the rate (bit/s) of the slowest link between `ends`, trunk included; None if a node's is unknown."""
-    rate_bps, trunk = least_of_all(link_rate_bps(info, node) for node in ends), trunk_link(info.plan, ends)
-    if rate_bps is not None and trunk is not None and trunk.switches_of(DataPath(*ends, None, None)):
-        return min(rate_bps, trunk.rate_bps)
-    return rate_bps
+def path_rate_bps(info: RunInfo, ends: tuple[str, str], flows: int) -> int | None:
+    """Return the rate (bit/s) for `flows` flows between `ends`, trunk included; None if a node's rate is unknown.
+
+    The rate is an upper bound where a bond spreads flows over its cards, as several may get the same card.
+    """
+    return least_of_all(rate_bps for rate_bps, _ in _hops(info, ends, flows))
+
+
+def _hops(info: RunInfo, ends: tuple[str, str], flows: int) -> Iterator[tuple[int | None, int]]:
+    """Yield the rate for `flows` flows, and the VLAN tags in each frame, of the links between `ends`."""
+    for node, sends in zip(ends, (True, False), strict=True):
+        yield _end_rate_bps(info, node, flows, sends=sends), vlan_tags(info, node)
+    trunk = trunk_link(info.plan, ends)
+    if trunk is not None and trunk.switches_of(DataPath(*ends, None, None)):
+        yield trunk.rate_bps, 0  # whether the trunk has tags is unknown
+
+
+def _end_rate_bps(info: RunInfo, node: str, flows: int, *, sends: bool) -> int | None:
+    """Return the rate of `node`'s link for `flows` flows with one other node: of a bond, that of the cards they use."""
+    rate_bps, bond = link_rate_bps(info, node), bond_of_facts(info.facts.get(node, {}))
+    bound_bps = None if bond is None else bond.bound_bps(flows, sends=sends)
+    return rate_bps if rate_bps is None or bound_bps is None else min(rate_bps, bound_bps)
+
+
+def vlan_tags(info: RunInfo, node: str) -> int:
+    """Return the number of VLAN tags in the frames of `node`'s data interface; 0 if none is known."""
+    tags = info.facts.get(node, {}).get("vlan_tags")
+    return tags if isinstance(tags, int) else 0
 
 
 def link_mtu(info: RunInfo, node: str) -> int | None:
@@ -217,4 +256,5 @@ def larger_frames(info: RunInfo, cell: Cell, stream: Stream, path: DataPath, flo
         return None
     asked = cell[MSS]
     mss = None if asked is None else asked - (TIMESTAMPS_OPTION if timestamps else 0)
-    return ceiling_bps(path.rate_bps, mtu, mss, info.ip_version, timestamps) / 1e6 / path.ceiling_mbps
+    tags = max(vlan_tags(info, node) for node in stream.ends)
+    return ceiling_bps(path.rate_bps, mtu, mss, info.ip_version, timestamps, tags) / 1e6 / path.ceiling_mbps

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from rigctl.model.bonds import bond_of_facts
 from rigctl.model.window import CommonWindow
 from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side
 from rigctl.settings import ITERATIONS, SETTINGS, WINDOW
@@ -50,7 +51,8 @@ def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator
     """Yield each link speed and MTU of a node that differs from the rig file. Skip unknown facts."""
     for node, link in links.items():
         speed_bps, mtu = facts.get(node, {}).get("speed_bps"), facts.get(node, {}).get("mtu")
-        if link.rate_bps is not None and speed_bps is not None and speed_bps != link.rate_bps:
+        bond = bond_of_facts(facts.get(node, {}))  # the rate may be that of one card
+        if speed_bps is not None and link.rate_bps not in (None, speed_bps, bond and bond.card_bps):
             yield Departure(node, "link speed", str(link.rate_bps), str(speed_bps))
         if link.mtu is not None and mtu is not None and mtu != link.mtu:
             yield Departure(node, "mtu", str(link.mtu), str(mtu))

@@ -14,7 +14,7 @@ ETHERNET_HEADER: Final = 14
 ETHERNET_CHECK: Final = 4
 ETHERNET_GAP: Final = 8 + 12  # preamble and inter-packet gap: not part of a frame, but on the wire
 _ETHERNET_LEAST_FRAME: Final = 64
-_VLAN_TAG: Final = 4
+VLAN_TAG: Final = 4
 TCP_HEADER: Final = 20
 UDP_HEADER: Final = 8
 IP_HEADER: Final = {4: 20, 6: 40}
@@ -27,7 +27,7 @@ class Packet:
     protocol: Literal["tcp", "udp"] = "tcp"
     ip_version: int = 4
     timestamps: bool = True  # True: TCP segments have timestamps
-    vlan: bool = False
+    tags: int = 0  # VLAN tags (IEEE 802.1Q, 802.1ad)
 
     @property
     def header_bytes(self) -> int:
@@ -38,7 +38,7 @@ class Packet:
 
     def frame_bytes(self, payload: int) -> int:
         """Return the size of the Ethernet frame with padding and check sequence, as switches count: 1518 if full."""
-        frame = ETHERNET_HEADER + (_VLAN_TAG if self.vlan else 0) + self.header_bytes + payload + ETHERNET_CHECK
+        frame = ETHERNET_HEADER + self.tags * VLAN_TAG + self.header_bytes + payload + ETHERNET_CHECK
         return max(frame, _ETHERNET_LEAST_FRAME)
 
     def wire_bytes(self, payload: int) -> int:
@@ -50,19 +50,19 @@ class Packet:
         return mtu - self.header_bytes
 
 
-def datagram_wire_bytes(payload: int, mtu: int, ip_version: int = 4) -> int:
+def datagram_wire_bytes(payload: int, mtu: int, ip_version: int = 4, tags: int = 0) -> int:
     """Return the bytes that a UDP datagram takes on the wire, in fragments if it is too large for the MTU.
 
     All fragments but the last carry a multiple of 8 bytes (RFC 791). IPv6 adds 8 bytes to each header (RFC 8200, 4.5).
     """
-    whole = Packet("udp", ip_version)
+    whole = Packet("udp", ip_version, tags=tags)
     if payload <= whole.largest_payload(mtu):
         return whole.wire_bytes(payload)
     header = IP_HEADER[ip_version] + (8 if ip_version == 6 else 0)
     room = (mtu - header) // 8 * 8
     parts, rest = divmod(payload + UDP_HEADER, room)
     sizes = [room] * parts + ([rest] if rest else [])
-    around = ETHERNET_HEADER + ETHERNET_CHECK
+    around = ETHERNET_HEADER + tags * VLAN_TAG + ETHERNET_CHECK
     return sum(max(around + header + size, _ETHERNET_LEAST_FRAME) + ETHERNET_GAP for size in sizes)
 
 

@@ -9,6 +9,7 @@ from rigctl.findings import link as links
 from rigctl.findings import mtu as mtus
 from rigctl.findings import path as paths
 from rigctl.hosts.surroundings import LOOPBACKS, Route
+from rigctl.model.bonds import bond_of_facts
 from rigctl.paths.commands import as_root, command_on, find_on, say_in_order
 from rigctl.paths.state import NodeState, RigState
 
@@ -28,6 +29,7 @@ def check_link(state: RigState) -> Iterator[Finding]:
         else:
             good.append(each.name)
             yield from _speed(each)
+            yield from _bond(each)
     yield from say_in_order(links.LINK_UP, good)
 
 
@@ -48,12 +50,24 @@ def _speed(each: NodeState) -> Iterator[Finding]:
     speed_bps, wanted_bps = each.facts.get("speed_bps"), each.node.link.rate_bps
     if each.facts.get("duplex") == "half":
         yield find_on(each, links.HALF_DUPLEX, command=command_on(each, "negotiate"))
-    if speed_bps is None or wanted_bps is None or speed_bps == wanted_bps:
+    bond = bond_of_facts(each.facts)
+    if speed_bps is None or wanted_bps in (None, speed_bps, bond and bond.card_bps):
         return
     rates = {"speed": format_rate(speed_bps), "wanted": format_rate(wanted_bps)}
     numbers = {"speed_mbps": speed_bps / 1e6, "wanted_mbps": wanted_bps / 1e6}
     sentence = links.LINK_SLOW if speed_bps < wanted_bps else links.LINK_FAST
     yield find_on(each, sentence, numbers, command=command_on(each, "medium"), **rates)
+
+
+def _bond(each: NodeState) -> Iterator[Finding]:
+    """Tell what one flow and several flows get of a bond, if that is not the same."""
+    bond = bond_of_facts(each.facts)
+    if bond is None or bond.card_bps is None or bond.total_bps is None or bond.is_plain:
+        return
+    most_bps = bond.bound_bps(bond.cards, sends=True) or bond.total_bps
+    numbers = {"cards": bond.cards, "card_mbps": bond.card_bps / 1e6, "total_mbps": bond.total_bps / 1e6}
+    card, most = format_rate(bond.card_bps), format_rate(most_bps)
+    yield find_on(each, links.BOND, numbers, bond=bond.name, card=card, most=most)
 
 
 def routes(state: RigState) -> Iterator[Finding]:

@@ -206,7 +206,7 @@ def _against_links(view: RunView, cell: CellSummary) -> Iterator[str]:
         return
     if cell.shared:
         yield "its pairs share a link"
-    if len({path_rate_bps(view.info, stream.stream.ends) for stream in cell.streams}) > 1:
+    if len({path_rate_bps(view.info, stream.stream.ends, cell.cell.parallel) for stream in cell.streams}) > 1:
         yield "its links have different rates"
     nodes = {node for stream in cell.streams for node in stream.stream.ends} if view.plan.virtual is None else ()
     for node in sorted(nodes):
@@ -228,7 +228,7 @@ def _word(view: RunView, tests: Sequence[_Test], which: str) -> Claim:
     mss = min(stream.mss_effective or 0 for stream in streams)
     frames = "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # usual with an MTU of 1500
     share = f"{floor_to(100 * worst.share, 1):.1f}"
-    rate_bps = path_rate_bps(view.info, streams[0].stream.ends) or 0
+    rate_bps = path_rate_bps(view.info, streams[0].stream.ends, worst.summary.cell.parallel) or 0
     link = f"{_ETHERNET[rate_bps]} Ethernet" if rate_bps in _ETHERNET else f"a link of {format_rate(rate_bps)}"
     where = _where(min((test.summary for test in tests), key=lambda cell: len(cell.streams)))
     return Claim(

@@ -127,15 +127,15 @@ class StreamDerivation:
 
     @cached_property
     def path(self) -> DataPath:
-        info, cell = self._derived.info, self._derived.cell
+        info, cell, flows = self._derived.info, self._derived.cell, max(1, len(self.flows))
         if cell.transport == "udp":
-            return datagram_path(info, self.stream.ends, cell)
+            return datagram_path(info, self.stream.ends, flows, cell)
         if several_links(cell, self.flows):
             return DataPath(*self.stream.ends, None, None)
         senders = self.group.senders
         timestamps = common_value(side.tcp.timestamps for side in senders)
         mtu, mss = least(side.tcp.pmtu for side in senders), least(side.tcp.mss for side in senders)
-        return data_path(info, self.stream.ends, mtu, mss, timestamps)
+        return data_path(info, self.stream.ends, flows, mtu, mss, timestamps)
 
     @cached_property
     def busy(self) -> dict[str, Any]:

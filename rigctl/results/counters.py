@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from rigctl.base.values import group_by, most
-from rigctl.limits.links import link_mtu, link_rate_bps
+from rigctl.limits.links import link_mtu, link_rate_bps, vlan_tags
 from rigctl.model.counters.balance import Framing, Reconciliation, other_traffic, reconcile, sort_points, sum_balances
 from rigctl.model.counters.losses import Attribution, attribute
 from rigctl.model.counters.points import (
@@ -71,7 +71,10 @@ class Balances:
     def __init__(self, info: RunInfo, repetitions: Iterable[Repetition]) -> None:
         self._wiring, self._cells = Wiring(info.plan.ports, info.plan.trunk), _by_number(info.plan)
         self._mtu = most(link_mtu(info, node) for node in info.plan.links) or _USUAL_MTU
-        self._framing = Framing(info.ip_version, info.plan.virtual is not None)
+        tags = {
+            (port.switch, port.name): vlan_tags(info, port.node) for port in info.plan.ports if port.node is not None
+        }
+        self._framing = Framing(info.ip_version, info.plan.virtual is not None, tags)
         repetitions = tuple(repetitions)
         self._ports_read = any(repetition.counters for repetition in repetitions)
         in_time = sorted(_merge_classes(info.plan, repetitions), key=lambda repetition: repetition.started_at)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rigctl.base.values import divide, least, mean_of_all, total
+from rigctl.limits.limit import BY_SHARED_LINK
 from rigctl.limits.ceilings import LINE_RATE, losses_allow_mbps, reaches, window_allows_bps
 from rigctl.limits.hosts import ProcessorUse
 from rigctl.limits.kinds import EvidenceKind, Kinds, kinds_of_flows
@@ -385,7 +386,7 @@ def combine(verdicts: Iterable[tuple[Diagnosis, float]], whole: Diagnosis | None
     given = list(verdicts)
     if whole is not None and len({verdict.limit for verdict, _ in given}) > 1:
         missing = next((verdict for verdict, _ in given if verdict.missing), whole)
-        return next((verdict for verdict, _ in given if verdict.limit == "shared-link"), missing)
+        return next((verdict for verdict, _ in given if verdict.limit == BY_SHARED_LINK.word), missing)
     return max(given, key=lambda pair: pair[1])[0] if given else Diagnosis()
 
 

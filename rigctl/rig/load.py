@@ -77,8 +77,9 @@ def _ip_version(model: RigFile) -> Literal[4, 6]:
     """Return the IP version of the data addresses: the key of a virtual rig; else 6 if all known addresses are IPv6."""
     if model.virtual is not None:
         return model.ip_version
-    # The IP addresses of host names and interfaces are unknown until rigctl connects.
-    given = [node.data_address or (None if node.data_interface else node.address) for node in model.nodes.values()]
+    # The IP addresses of host names and interfaces are unknown until rigctl connects. Of an interface with addresses of
+    # both versions, that of the version by which the node is reached is taken.
+    given = [node.data_address or node.address for node in model.nodes.values()]
     literal = [address for address in given if address is not None and is_address(address)]
     return 6 if literal and all(":" in address for address in literal) else 4
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 from rigctl.base.errors import BusyError, NodeError, RigError
-from rigctl.hosts.data_address import data_address_of, why_unusable
+from rigctl.hosts.data_address import data_address_of, data_addresses, why_unusable
 from rigctl.hosts.fact import Fact, ask
 from rigctl.hosts.facts import facts_of_host
 from rigctl.hosts.machine import IDENTITY
@@ -109,9 +109,12 @@ class Nodes:
 
     async def facts(self, names: Iterable[str]) -> dict[str, Facts]:
         """Return the host facts of the nodes that answer. A run asks each node once, all nodes in parallel."""
-        await asyncio.gather(
-            *(self._ask_facts(name) for name in names if name not in self._facts and self.is_open(name))
-        )
+        new = [name for name in names if name not in self._facts and self.is_open(name)]
+        await asyncio.gather(*map(self._ask_facts, new))
+        if new:
+            known = {name: (self.rig.nodes[name], facts) for name, facts in self._facts.items()}
+            for name, address in data_addresses(known, self.rig.ip_version).items():
+                self._facts[name]["data_address"] = address
         return {name: self._facts[name] for name in names if name in self._facts}
 
     def check_data_addresses(self) -> None:
@@ -158,7 +161,8 @@ class Nodes:
     def data_address(self, name: str) -> str:
         """Return the address that carries the node's data. Raise `NodeError` if it has no usable address."""
         node = self.rig.nodes[name]
-        address = data_address_of(node, self.facts_of(name), self.rig.ip_version)
+        facts = self.facts_of(name)
+        address = facts.get("data_address") or data_address_of(node, facts, self.rig.ip_version)
         if name in self._unusable or address is None:
             what = f"no address of {node.data_interface or node.address} is known. Set `data_address` in the rig file"
             raise NodeError(name, self._unusable.get(name, what))
@@ -192,7 +196,6 @@ class Nodes:
                 self._unusable[name] = why
         except NodeError:
             return
-        facts["data_address"] = data_address_of(node, facts, self.rig.ip_version)
         facts["notes"] += [agent.note] if agent.note else []
         self._facts[name] = facts
 

@@ -15,7 +15,7 @@ from rigctl.figures import Figure, FlowGroup
 from rigctl.figures.effective import COUNTED_FIGURES
 from rigctl.figures.messages import ELAPSED
 from rigctl.limits.ceilings import above_ceiling
-from rigctl.limits.links import data_path, path_rate_bps, several_links
+from rigctl.limits.links import data_path, path_rate_bps, several_links, vlan_tags
 from rigctl.model.frames import Packet
 from rigctl.model.latency import Buckets
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Status, Stream
@@ -131,8 +131,8 @@ def _ceiling_bps(info: RunInfo, cell: Cell, flows: Sequence[Flow]) -> float | No
         return None
     ends, size = flows[0].stream.ends, cell.message_bytes or 0
     if cell[NODELAY] and size < side.tcp.mss:
-        rate_bps = path_rate_bps(info, ends)
-        packet = Packet("tcp", info.ip_version, side.tcp.timestamps is not False)
+        rate_bps, tags = path_rate_bps(info, ends, cell.parallel), max(vlan_tags(info, node) for node in ends)
+        packet = Packet("tcp", info.ip_version, side.tcp.timestamps is not False, tags)
         return None if rate_bps is None else rate_bps * size / packet.wire_bytes(size)
-    path = data_path(info, ends, side.tcp.pmtu, side.tcp.mss, side.tcp.timestamps)
+    path = data_path(info, ends, cell.parallel, side.tcp.pmtu, side.tcp.mss, side.tcp.timestamps)
     return None if path.ceiling_mbps is None else path.ceiling_mbps * 1e6

@@ -35,7 +35,7 @@ def shaper_mbps(
     info: RunInfo, stream: Stream, payload: int, packet: Packet, condition: str | None = None
 ) -> float | None:
     """Return the goodput in Mbit/s that a shaped link carries with packets of `payload` bytes; None if unknown."""
-    rate_bps = path_rate_bps(info, stream.ends)
+    rate_bps = path_rate_bps(info, stream.ends, 1)  # a virtual node has no bond
     mtu = most(info.plan.condition_mtu(condition) or link_mtu(info, node) for node in stream.ends)
     if rate_bps is None or mtu is None:
         return None

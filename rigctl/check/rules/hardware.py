@@ -61,7 +61,8 @@ def check_card(state: RigState) -> Iterator[Finding]:
         rate_bps = state.rate_bps(each.name)
         fast = (rate_bps or 0) >= _FAST_BPS
         offloads = each.facts.get("offloads") or {}
-        off = [name for name in _OFFLOADS if offloads.get(name) is False]
+        fixed = each.facts.get("offloads_fixed") or {}  # as all of a bridge; no command changes them
+        off = [name for name in _OFFLOADS if offloads.get(name) is False and name not in fixed]
         if off and (rate_bps is None or rate_bps >= _OFFLOADED_BPS):
             level = Severity.WARNING if fast else Severity.NOTE
             names = " ".join(f"{name} on" for name in off)

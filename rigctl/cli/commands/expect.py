@@ -77,7 +77,7 @@ def calculate_rates(
         raise InputError("--window and --rtt go together: a window's rate is window ÷ round-trip time")
     speeds = tuple(_values("--rate", rates, units.parse_rate))
     packets: dict[str, Packet] = {
-        protocol: Packet(protocol, 6 if ipv6 else 4, timestamps, vlan) for protocol in _PROTOCOLS
+        protocol: Packet(protocol, 6 if ipv6 else 4, timestamps, int(vlan)) for protocol in _PROTOCOLS
     }
     lines = [best_rates(speeds, *_payload(text, mtu, packets)) for text in _texts("--payload", payloads)]
     sizes = tuple(_values("--window", windows, units.parse_bytes)) if windows is not None else ()

@@ -16,13 +16,21 @@ Other traffic is a lower bound: with segmentation offload, its headers may be ta
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rigctl.base.values import group_by, least, total
 from rigctl.model.counters.points import CountingPoint, Crossing, PointKind, Wiring, retransmitted_bytes
 from rigctl.model.counters.rises import PortCount, Traffic
-from rigctl.model.frames import ETHERNET_CHECK, ETHERNET_GAP, ETHERNET_HEADER, IP_HEADER, TCP_HEADER, UDP_HEADER
+from rigctl.model.frames import (
+    ETHERNET_CHECK,
+    ETHERNET_GAP,
+    ETHERNET_HEADER,
+    IP_HEADER,
+    TCP_HEADER,
+    UDP_HEADER,
+    VLAN_TAG,
+)
 from rigctl.model.latency import PROBE_BYTES
 from rigctl.records import Flow, Repetition
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
@@ -35,21 +43,27 @@ _COARSE_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """The headers that counters include. Ports of a `virtual_switch` do not count the frame check sequence."""
+    """The headers that counters include. Ports of a `virtual_switch` do not count the frame check sequence.
+
+    `tags` has the VLAN tags of frames at the port of a node whose data interface is a VLAN, by switch and port. The
+    VLAN interface of the node counts its frames without the tag.
+    """
 
     ip_version: int = 4
     virtual_switch: bool = False
+    tags: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def header_bytes(self, point: CountingPoint, crossing: Crossing) -> float:
         """Return the mean number of header bytes per packet, as `point` counts them."""
-        check = ETHERNET_CHECK if point.ports and not self.virtual_switch else 0
-        of_udp = ETHERNET_HEADER + IP_HEADER[self.ip_version] + UDP_HEADER + check
+        more = ETHERNET_CHECK if point.ports and not self.virtual_switch else 0
+        more += VLAN_TAG * max((self.tags.get((point.owner, port), 0) for port in point.ports), default=0)
+        of_udp = ETHERNET_HEADER + IP_HEADER[self.ip_version] + UDP_HEADER + more
         if crossing.udp and not crossing.stamps:
             return of_udp
         # If no flow reports timestamps, assume them: all supported systems have them on by default.
         stamped = crossing.stamped / crossing.stamps if crossing.stamps else 1.0
         headers = IP_HEADER[self.ip_version] + TCP_HEADER
-        of_tcp = ETHERNET_HEADER + headers + TIMESTAMPS_OPTION * stamped + check
+        of_tcp = ETHERNET_HEADER + headers + TIMESTAMPS_OPTION * stamped + more
         share = crossing.datagrams / crossing.segments if crossing.segments else 0.0
         return of_tcp + share * (of_udp - of_tcp)
 

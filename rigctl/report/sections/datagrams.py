@@ -237,7 +237,7 @@ def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
 
 
 def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
-    paths = [datagram_path(info, (stream.sender, stream.receiver), cell) for stream in cell.streams]
+    paths = [datagram_path(info, stream.ends, cell.parallel, cell) for stream in cell.streams]
     ceilings = [path.ceiling_mbps for path in paths if path.ceiling_mbps is not None]
     own = (best.sent_bps or 0.0) * cell.parallel / 1e6
     return bool(ceilings) and reaches(own / min(ceilings), LINE_RATE)

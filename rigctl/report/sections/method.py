@@ -15,6 +15,7 @@ from rigctl.figures.effective import COUNTED_FIGURES
 from rigctl.figures.streams import RETRANSMITS
 from rigctl.findings import Finding, Subject, about_nodes, link, nodes
 from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, plural, some, span, time_text
+from rigctl.model.bonds import bond_of_facts
 from rigctl.model.contract import link_departures
 from rigctl.records import RepetitionHead, RunInfo, RunPlan, Status, host_system, user_tags
 from rigctl.remote.build import KERNELS
@@ -174,6 +175,17 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
         else:
             words = {"found": departure.effective, "stated": departure.requested}
             yield link.MTU_NOT_AS_STATED.say(subject, node=departure.where, **words)
+    yield from _bond_findings(info)
+
+
+def _bond_findings(info: RunInfo) -> Iterator[Finding]:
+    """Yield what the ceilings assume of bonds through which one flow gets less than several."""
+    bonds = {node: bond for node, facts in info.facts.items() if (bond := bond_of_facts(facts)) is not None}
+    for bond, own in group_by(bonds, bonds.__getitem__).items():
+        if bond.card_bps is not None and not bond.is_plain:
+            most = format_rate(bond.bound_bps(bond.cards, sends=True) or bond.card_bps)
+            words = {"nodes": join_list(own), "bond": bond.name, "card": format_rate(bond.card_bps), "most": most}
+            yield link.BOND_CEILING.say(about_nodes(own), {"cards": bond.cards}, **words)
 
 
 def experimental_findings(view: RunView) -> Iterator[Finding]:

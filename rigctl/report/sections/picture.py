@@ -81,7 +81,7 @@ def _sizes(view: RunView, cells: Sequence[CellSummary]) -> Charts | None:
         return None
     first = cells[0].cell
     cells_of = [(size, replace(first, message_bytes=size)) for size in _between(sizes)]
-    paths = [(size, datagram_path(view.info, first.streams[0].ends, cell)) for size, cell in cells_of]
+    paths = [(size, datagram_path(view.info, first.streams[0].ends, cell.parallel, cell)) for size, cell in cells_of]
     allowed = tuple((size, own.ceiling_mbps) for size, own in paths)
     across = Axis("bytes of a datagram", kind="log2", at=tuple(sorted(sizes)))
     return _curves(known, Line(allowed, "ceiling", 1.2, dashed=True, name="line rate"), across, "size")

@@ -40,6 +40,7 @@ _PACKAGES: Final = (
 )  # fmt: skip
 _MODULES: Final = (
     "virtio_pci", "virtio_blk", "virtio_net", "e1000e", "crc32c_generic", "ext4", "tcp_bbr", "sch_fq", "sch_fq_codel",
+    "bonding", "8021q", "bridge", "veth", "tun", "macvlan", "vrf", "vxlan",
 )  # fmt: skip
 _LEFT_OUT: Final = (
     "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/perl", "usr/share/i18n",

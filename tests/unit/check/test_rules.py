@@ -246,6 +246,33 @@ def test_what_is_wrong_with_a_node_is_named_with_what_mends_it(facts: dict[str, 
     assert remedy in (finding.remedy or "")
 
 
+LACP: dict[str, Any] = {"mode": "802.3ad", "hash": "layer2", "cards": 2, "card_bps": 10**9, "total_bps": 2 * 10**9}
+
+
+@pytest.mark.parametrize(
+    ("bond", "rate", "codes", "most"),
+    [
+        (LACP, 2 * 10**9, ["bond"], "1 Gbit/s at most"),
+        (LACP | {"hash": "layer3+4"}, 10**9, ["bond"], "2 Gbit/s at most"),  # the rate of one card is no mistake
+        (LACP | {"hash": "layer3+4"}, 10**8, ["link-fast", "bond"], "2 Gbit/s at most"),
+        (LACP | {"mode": "balance-rr"}, 2 * 10**9, [], None),
+        (LACP | {"mode": "active-backup", "total_bps": 10**9}, 10**9, [], None),
+    ],
+)
+def test_a_bond_says_what_one_flow_gets_of_it(bond: Any, rate: int, codes: list[str], most: str | None) -> None:
+    found = bad(seen_of({"bond": bond, "speed_bps": bond["total_bps"]}, {}, rate=rate), *Severity)
+    own = [each for each in found if each.subject.names == ("a",) and each.code in ("bond", "link-fast", "link-slow")]
+    assert [each.code for each in own] == codes
+    assert all(most in each.text for each in own if most and each.code == "bond")
+
+
+def test_offloads_that_no_command_changes_are_not_advised() -> None:
+    fixed: dict[str, Any] = {"offloads": {"rx": False, "tso": False}, "offloads_fixed": {"rx": "off"}}
+    (found,) = bad(seen_of(fixed, {}, rate=10**10), Severity.WARNING, Severity.NOTE)
+    assert found.remedy == "On the node, as root: ethtool -K eth0 tso on"
+    assert not bad(seen_of(fixed | {"offloads": {"rx": False}}, {}, rate=10**10), Severity.WARNING, Severity.NOTE)
+
+
 def test_offloads_rings_and_interrupts_of_a_fast_card_are_looked_at() -> None:
     facts = {
         "offloads": {"tso": False, "gro": True},

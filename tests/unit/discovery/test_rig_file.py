@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cases import from_file
@@ -12,12 +13,14 @@ from freebsd_host import freebsd_answer
 from rigctl.base.errors import InputError
 from rigctl.discovery.discover import switch_named, why_unfit
 from rigctl.discovery.draft import Draft, HostAnswer, draft_rig, name_nodes
-from rigctl.discovery.network import MOST_MACS, DataEnd, NodePort, data_paths, locate_ports
+from rigctl.discovery.network import DataEnd, NodePort, addresses_to_ask, data_paths, locate_ports
 from rigctl.discovery.rig_file import rig_of_text, rig_text
 from rigctl.discovery.targets import Target, once_each, targets_of
 from rigctl.hosts import windows
 from rigctl.hosts.candidate import Candidate, read_candidate
 from rigctl.hosts.lldp import Neighbour
+from rigctl.hosts.network.ways import ChosenRoute, Ways
+from rigctl.model.bonds import Bond
 from rigctl.protocol.host_facts import HostReply
 from rigctl.records import Port
 from rigctl.rig.inventory import Rig
@@ -68,6 +71,38 @@ def test_nodes_of_other_speeds_have_their_own() -> None:
     assert (rig.nodes["nuc"].link.rate_bps, rig.nodes["nuc"].link.mtu) == (5 * G // 2, 9000)
     assert "rate: 1G  # speed of the data interfaces of 3 of the 4 nodes; the others have a rate of their own" in text
     assert "    rate: 2.5G\n    mtu: 9000\n    # HALF duplex" in text
+
+
+def bonded(number: int, bond: Bond) -> HostAnswer:
+    lower = [nic(name, speed_bps=10**8, mac=f"02:00:00:00:01:0{number}") for name in ("eno1", "eno2")]
+    upper = soft("bond0", f"10.0.0.{number}/24", below=("eno1", "eno2"), cards=("eno1", "eno2"))
+    upper = replace(upper, speed_bps=bond.total_bps, bond=bond, mac=f"02:00:00:00:01:0{number}")
+    return asked(f"n{number}", host(*lower, upper, ssh=f"10.0.0.{number}"))
+
+
+def test_a_bond_has_no_rate_in_the_file_where_it_depends_on_the_flows() -> None:
+    text, rig = written(
+        draft_rig([bonded(number, Bond(2, 10**8, 2 * 10**8, "802.3ad", "layer2")) for number in (1, 2)])
+    )
+    assert {node.link.rate_bps for node in rig.nodes.values()} == {None}
+    assert (
+        "# rate: left out, a run reads it: bond0 has 2 cards of 100 Mbit/s (802.3ad, layer2). One flow gets one of "
+        in text
+    )
+    assert "all flows to one node get one; how the switch spreads what the node receives is unknown" in text
+    assert "at least one interface reports no speed" not in text
+    assert "virtual interface, on eno1, eno2, 200 Mbit/s" in text
+    text, _ = written(
+        draft_rig([bonded(number, Bond(2, 10**8, 2 * 10**8, "802.3ad", "layer3+4")) for number in (1, 2)])
+    )
+    assert "several flows to one node may get all; how" in text
+
+
+@pytest.mark.parametrize(("mode", "total"), [("active-backup", 10**8), ("balance-rr", 2 * 10**8)])
+def test_a_bond_of_one_rate_for_all_flows_has_this_rate(mode: str, total: int) -> None:
+    text, rig = written(draft_rig([bonded(number, Bond(2, 10**8, total, mode)) for number in (1, 2)]))
+    assert {node.link.rate_bps for node in rig.nodes.values()} == {total}
+    assert "left out" not in text
 
 
 def test_a_machine_is_one_node_however_it_is_named() -> None:
@@ -219,6 +254,76 @@ def test_without_a_network_in_common_the_route_to_the_others_decides() -> None:
     assert paths["a"].why == "the route to 1 other host; no network in common"
 
 
+def at_home(number: int, **ways: Any) -> Candidate:
+    """Return a host in a LAN of 192.168.178.0/24 that SSH reached by Tailscale."""
+    lan = nic("eth0", f"192.168.178.2{number}/24", mac=MACS[number])
+    tunnel = soft("tailscale0", f"100.64.0.{number}/32", mac=None)
+    return host(lan, tunnel, ssh=f"100.64.0.{number}", routes={"0.0.0.0/0": "eth0"}, ways=Ways(**ways))
+
+
+def tunnel_to(number: int, **more: ChosenRoute) -> dict[str, ChosenRoute]:
+    return {f"100.64.0.{number}": ChosenRoute("tailscale0", f"100.64.0.{3 - number}")} | more
+
+
+BY_TUNNEL = [("tailscale0", "100.64.0.1"), ("tailscale0", "100.64.0.2")]
+AT_HOME = [("eth0", "192.168.178.21"), ("eth0", "192.168.178.22")]
+
+
+@pytest.mark.parametrize(
+    ("near", "found"),
+    [
+        ((None, None), BY_TUNNEL),
+        ((MACS[7], MACS[1]), BY_TUNNEL),  # another machine has the address at the first host's site
+        ((MACS[2], MACS[1]), AT_HOME),
+        ((MACS[2], None), BY_TUNNEL),
+    ],
+)
+def test_hosts_share_a_network_only_if_they_answer_each_other(
+    near: tuple[str | None, str | None], found: list[tuple[str, str]]
+) -> None:
+    one = at_home(1, to=tunnel_to(2), near={"192.168.178.22": near[0]})
+    two = at_home(2, to=tunnel_to(1), near={"192.168.178.21": near[1]})
+    assert chosen(one, two) == found
+
+
+def test_one_host_at_another_site_is_found_whoever_was_asked_for_it() -> None:
+    """Hosts are asked in the order in which they answer, which need not be that of the rig file."""
+    alike = {"192.168.178.21": MACS[1], "192.168.178.22": MACS[2], "192.168.178.23": MACS[3]}
+    for asked_first in ((0, 1), (0, 2), (2, 0)):
+        near: list[dict[str, str | None]] = [{}, {}, {}]
+        here, there = asked_first
+        near[here] = {f"192.168.178.2{there + 1}": None}
+        hosts = [
+            at_home(n, to={f"100.64.0.{m}": ChosenRoute("tailscale0", None) for m in (1, 2, 3)}) for n in (1, 2, 3)
+        ]
+        found = [replace(one, ways=replace(one.ways, near=own)) for one, own in zip(hosts, near, strict=True)]
+        assert {interface for interface, _ in chosen(*found)} == {"tailscale0"}
+        good = [replace(one, ways=replace(one.ways, near=alike)) for one in hosts]
+        assert {interface for interface, _ in chosen(*good)} == {"eth0"}
+
+
+def test_without_ping_or_where_ssh_came_by_the_network_nothing_speaks_against_it() -> None:
+    assert chosen(at_home(1, to=tunnel_to(2)), at_home(2, to=tunnel_to(1))) == AT_HOME
+    fabric = {"near": {f"192.168.178.2{number}": MACS[8] for number in (1, 2)}}  # as in a cloud, for all addresses
+    hosts = [replace(at_home(number, **fabric), ssh_address=f"192.168.178.2{number}") for number in (1, 2)]
+    assert chosen(*hosts) == AT_HOME
+
+
+def test_of_two_interfaces_in_one_network_the_kernels_is_taken_with_its_source() -> None:
+    cards = [nic("eth0", "10.0.0.1/24", "10.0.0.3/24"), nic("eth1", "10.0.0.11/24", speed_bps=10 * G)]
+    for way in (ChosenRoute("eth0", "10.0.0.1"), ChosenRoute("eth0", "10.0.0.3"), ChosenRoute("eth1", "10.0.0.11")):
+        assert chosen(host(*cards, ways=Ways({"10.0.0.2": way})), simple(2))[0] == (way.interface, way.source)
+    assert chosen(host(*cards), simple(2))[0] == ("eth1", "10.0.0.11")
+
+
+def test_a_host_is_asked_for_all_others_and_looks_for_the_next_one() -> None:
+    hosts = {str(number): simple(number) for number in (1, 2, 3)}
+    assert addresses_to_ask(hosts)["1"] == (["10.0.0.2", "10.0.0.3"] * 2, ["10.0.0.2"])
+    assert [near for _, near in addresses_to_ask(hosts).values()] == [["10.0.0.2"], ["10.0.0.3"], ["10.0.0.1"]]
+    alone = {"1": at_home(1), "2": host(nic("eth0", "192.168.2.10/24"), ssh="100.64.0.2")}
+    assert addresses_to_ask(alone) == {"1": (["100.64.0.2"], []), "2": (["100.64.0.1"], [])}
+
+
 def end(number: int, *neighbours: Neighbour) -> Candidate:
     return simple(number, neighbours=neighbours, lldp=None if neighbours else "absent")
 
@@ -251,14 +356,58 @@ def test_a_host_that_announces_itself_is_no_switch_and_two_switches_leave_the_po
     assert ports_of({"a": end(1, hears("eth0", "s1", "1"), hears("eth0", "s2", "7"))}) == ({}, several)
 
 
-def test_a_port_with_many_addresses_or_two_nodes_leads_to_another_switch() -> None:
-    many = [f"02:bb:00:00:00:{number:02x}" for number in range(MOST_MACS + 1)]
+def test_a_port_with_many_addresses_is_a_nodes_unless_another_nodes_address_is_there() -> None:
+    machines = [f"bc:24:11:00:00:{number:02x}" for number in range(6)]
     ends = {"a": end(1), "b": end(2), "c": end(3), "d": end(4)}
-    learnt = table(p1=[MACS[1], *many[:-1]], up=[MACS[2], *many], both=[MACS[3], MACS[4]])
+    learnt = table(p1=[MACS[1], *machines], far=[MACS[1], MACS[2], *machines], p2=[MACS[2]], both=[MACS[3], MACS[4]])
     ports, unknown = ports_of(ends, ("core", learnt))
-    assert {name: port.port for name, port in ports.items()} == {"a": "p1"}
-    assert unknown["b"] == f"seen only behind ports that lead to other switches: core up ({MOST_MACS + 2} addresses)"
-    assert unknown["c"] == "seen only behind ports that lead to other switches: core both (2 addresses)"
+    assert {name: (port.port, port.others) for name, port in ports.items()} == {"a": ("p1", 6), "b": ("p2", 0)}
+    between = "seen only at ports where other nodes are too, so another switch is between: core both (2 addresses)"
+    assert unknown == {"c": between, "d": between}
+
+
+def test_a_hypervisors_port_is_written_with_how_many_addresses_are_there() -> None:
+    machines = [f"bc:24:11:00:00:{number:02x}" for number in range(6)]
+    core = Forwarding("sw1", {"Gi1/0/1": frozenset({MACS[1], *machines}), "Gi1/0/2": frozenset({MACS[2]})})
+    text, rig = written(draft_rig(pis(2), tables=[(switch_named("sw1=10.0.0.253:x"), core)]))
+    assert [(port.node, port.name) for port in rig.ports] == [("pi1", "Gi1/0/1"), ("pi2", "Gi1/0/2")]
+    there = "switch_port: Gi1/0/1  # by the forwarding table; 6 other addresses are there, as of virtual machines\n"
+    assert there in text
+    assert "switch_port: Gi1/0/2  # by the forwarding table\n" in text
+
+
+# The names of two ports of a Juniper, whose ids in LLDP are interface indexes, and whose descriptions somebody typed.
+JUNIPER = {513: ("xe-0/0/1", "xe-0/0/1", "server"), 514: ("xe-0/0/2", "xe-0/0/2", "server")}
+
+
+def announced(port_id: str, description: str | None, number: int | None = None) -> Neighbour:
+    return replace(hears("eth0", "core", ""), port=None, port_id=port_id, number=number, description=description)
+
+
+@from_file
+def test_a_port_that_lldp_gives_no_interface_name_is_looked_up_by_snmp(
+    port_id: str, description: str | None, number: int | None, learnt: dict[str, list[int]], found: str
+) -> None:
+    ports = {port: frozenset(MACS[number] for number in numbers) for port, numbers in learnt.items()}
+    core = Forwarding("core", ports, interfaces=JUNIPER)
+    known, unknown = ports_of({"a": end(1, announced(port_id, description, number))}, ("core", core))
+    assert known["a"].port == found if known else found in unknown["a"]
+
+
+def test_a_port_without_an_interface_name_is_a_comment_where_no_switch_is_read_and_never_another_nodes_port() -> None:
+    ends = [end(1, announced("513", "server", 513)), end(2, announced("514", "server", 514))]
+    text, rig = written(draft_rig([asked(f"pi{number}", found) for number, found in enumerate(ends, 1)]))
+    assert rig.ports == ()
+    assert "# switch_port: core announces 513 (server) by LLDP, which may be no interface name: with --switch" in text
+    assert "the same port" not in text
+
+
+def test_two_ports_of_one_description_are_two_ports() -> None:
+    both = end(1, announced("513", "server", 513), announced("514", "server", 514))
+    assert (
+        ports_of({"a": both})[1]["a"]
+        == "several ports announce themselves by LLDP: core 513 (server), core 514 (server)"
+    )
 
 
 def test_a_port_found_by_lldp_is_written_as_its_switch_names_it() -> None:

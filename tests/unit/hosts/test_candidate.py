@@ -1,5 +1,6 @@
 """A host's answer to the one command of `rig init`, recorded on a Raspberry Pi; neighbours of lldpcli 1.0.16."""
 
+from dataclasses import replace
 from ipaddress import ip_interface
 from pathlib import Path
 
@@ -23,6 +24,7 @@ def test_what_a_host_is_and_how_it_is_connected_is_read_from_one_answer() -> Non
     assert list(found.interfaces) == ["eth0", "eth0.20", "veth1", "wlan0"]
     lasting = (ip_interface("192.168.1.11/24"), ip_interface("fd77::1/64"))  # and global
     eth0 = HostInterface("eth0", True, 10**9, "full", 1500, "dc:a6:32:01:00:02", "bcmgenet", True, addresses=lasting)
+    eth0 = replace(eth0, cards=("eth0",))
     assert found.interfaces["eth0"] == eth0
 
 
@@ -54,12 +56,30 @@ def test_an_answer_that_says_nothing_is_no_host(output: str) -> None:
 
 
 def test_a_neighbour_is_read_with_its_port() -> None:
-    switch = Neighbour("eth0", "gigablox", "52:b5:bc:e4:b7:ff", "10.97.0.254", "port1", is_switch=True)
-    assert parse_neighbours(HEARD) == ((switch,), None)
+    switch = Neighbour("eth0", "gigablox", "52:b5:bc:e4:b7:ff", "10.97.0.254", None, is_switch=True)
+    ((heard,), why) = parse_neighbours(HEARD)
+    assert (replace(heard, port_id=None, description=None), why) == (switch, None)
+    assert heard.description == "port1"  # which may be an interface name, or typed by somebody
+    assert heard.port_id is not None and heard.port_text == f"{heard.port_id} (port1)"
     # A port gives its interface's name.
-    assert parse_neighbours(NAMED) == ((Neighbour("eth0", None, "x", None, "Gi1/7", is_switch=None),), None)
-    # An address is no name of a port: Cisco CBS350 and D-Link DGS-3420 have it (LibreNMS, tests/snmpsim).
-    assert [each.port for each in parse_neighbours(HEARD.replace('"descr"', '"x"'))[0]] == [None]
+    ((named,), _) = parse_neighbours(NAMED)
+    assert (named.port, named.port_text, named.number) == ("Gi1/7", "Gi1/7", None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "number"),
+    [
+        ("local", "513", 513),
+        ("local", "g5", None),
+        ("mac", "513", None),
+        ("ifalias", "7", None),
+        ("local", "9" * 30, None),
+    ],
+)
+def test_only_an_id_that_the_device_chose_may_be_an_interface_index(kind: str, text: str, number: int | None) -> None:
+    """Juniper announces "34", of the subtype local, which is the ifIndex (NAV issue 1903)."""
+    ((heard,), _) = parse_neighbours(NAMED.replace('"ifname"', f'"{kind}"').replace("Gi1/7", text))
+    assert (heard.port, heard.port_id, heard.number) == (None, text, number)
 
 
 def test_without_a_neighbour_the_reason_is_kept_and_odd_shapes_are_none() -> None:

@@ -10,7 +10,7 @@ from cases import from_file
 from freebsd_host import answered
 
 from rigctl.hosts import candidate, processors
-from rigctl.hosts.data_address import data_address_of, why_unusable
+from rigctl.hosts.data_address import data_address_of, data_addresses, why_unusable
 from rigctl.hosts.fact import command_for
 from rigctl.hosts.facts import CHECK_FACTS, FACTS, SYSCTLS, gather_facts, read_facts
 from rigctl.hosts.interface import COALESCING_TAKEN
@@ -79,7 +79,9 @@ def test_a_long_file_leaves_the_others_known() -> None:
 def test_the_script_asks_for_everything_in_one_command_and_quotes_what_it_is_given() -> None:
     command = command_for(FACTS, "eth0; reboot", "10.0.0.1")
     assert command.startswith("sh -c ")
-    assert all((fact.file or f"@@rigctl {key}") in command for key, fact in FACTS.items())
+    first = {fact.command: key for key, fact in reversed(FACTS.items())}  # facts may share a command
+    assert all((fact.file or f"@@rigctl {first[fact.command]}") in command for fact in FACTS.values())
+    assert command.count("down()") == 1
     assert all(name.replace(".", "/") in command for name in SYSCTLS)
     assert "IF='\"'\"'eth0; reboot'\"'\"'" in command
 
@@ -176,6 +178,39 @@ async def test_data_go_where_the_rig_file_says_or_where_ssh_went(
 ) -> None:
     assert data_address_of(own, asked, ip_version) == address
     assert (await why(own, asked) is None) == (address is not None)
+
+
+SIX, FOUR = ["10.98.0.1", "fd98::1"], ["10.98.0.2"]
+
+
+@pytest.mark.parametrize(
+    ("held", "ip_version", "addresses"),
+    [
+        ((SIX, ["10.98.0.2", "fd98::2"]), 6, ["fd98::1", "fd98::2"]),
+        ((SIX, ["10.98.0.2", "fd98::2"]), 4, ["10.98.0.1", "10.98.0.2"]),
+        ((SIX, FOUR), 6, ["10.98.0.1", "10.98.0.2"]),  # the second has no IPv6
+        ((SIX, ["fd98::2"]), 4, ["fd98::1", "fd98::2"]),
+        ((FOUR, ["fd98::2"]), 6, ["10.98.0.2", "fd98::2"]),  # no version that both have
+        ((SIX, []), 6, ["fd98::1", None]),
+    ],
+)
+def test_the_data_addresses_of_a_rig_are_of_one_version_if_each_node_has_it(
+    held: tuple[list[str], ...], ip_version: int, addresses: list[str | None]
+) -> None:
+    nodes = {name: (node(data_interface="eth0"), facts("eth0", *own)) for name, own in zip("ab", held, strict=True)}
+    assert list(data_addresses(nodes, ip_version).values()) == addresses
+
+
+def test_an_address_that_lasts_comes_before_one_that_is_temporary_or_that_another_host_has() -> None:
+    said = (
+        "2: eth0    inet6 fd77::dead/64 scope global dadfailed tentative \\       valid_lft forever\n"
+        "2: eth0    inet6 fd77::7/64 scope global temporary dynamic \\       valid_lft 86086sec\n"
+        "2: eth0    inet6 fd77::2/64 scope global \\       valid_lft forever\n"
+        "2: eth0    inet 10.0.0.1/24 scope global eth0\\       valid_lft forever\n"
+    )
+    assert FACTS["addresses"].parse(said) == ["10.0.0.1", "fd77::2", "fd77::dead", "fd77::7"]
+    only = said.splitlines(keepends=True)[0]
+    assert FACTS["addresses"].parse(only) == ["fd77::dead"]  # a run then says why it cannot listen
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from rigctl.limits.links import (
     data_path,
     datagram_path,
     link_mtu,
+    link_rate_bps,
     path_rate_bps,
     trunk_link,
 )
@@ -139,7 +140,7 @@ def test_the_ceiling_of_a_cell_is_that_of_the_trunk_at_the_mtu_in_use() -> None:
 def test_a_trunk_slower_than_the_links_is_the_ceiling_of_a_pair_unless_no_switch_is_known() -> None:
     info, measured = das2.run(windows=(131072,), flows=(1,), pairs=(1, 12))
     slow = replace(info, plan=replace(info.plan, trunk=Trunk(das2.SWITCHES, 10**8)))
-    rates = [data_path(slow, ("n01", other), 1500, 1448, True).rate_bps for other in ("n13", "n02")]
+    rates = [data_path(slow, ("n01", other), 1, 1500, 1448, True).rate_bps for other in ("n13", "n02")]
     assert rates == [10**8, 10**9]  # the latter on one switch
     bare = replace(info, plan=replace(info.plan, links=dict.fromkeys(das2.NODES, Link(10**9, 1500))))
     assert condensed_in_memory(bare, measured).cells[1]["ceiling_mbps"] == pytest.approx(12_000 * 1448 / 1538)
@@ -172,22 +173,79 @@ def run_of(rate_bps: int | None = 10**9, mtu: int | None = 1500, facts: Any = No
 def test_datagrams_have_their_frames_ceiling(size: int | None, fields: dict[str, Any], share: float | None) -> None:
     named = "jumbo" if "conditions" in fields else None
     cell = builders.cell(test="udp", transport="udp", message_bytes=size, condition=named)
-    path = datagram_path(run_of(**fields), ("a", "b"), cell)
+    path = datagram_path(run_of(**fields), ("a", "b"), 1, cell)
     assert (path.sender, path.receiver, path.rate_bps) == ("a", "b", fields.get("rate_bps", 10**9))
     assert path.ceiling_mbps == (None if share is None else pytest.approx(1000 * share, rel=1e-9))
 
 
 def test_streams_have_the_ceiling_of_their_segments() -> None:
     for mtu, mss in ((1500, 1448), (None, 1448), (1500, None)):
-        path = data_path(run_of(), ("a", "b"), mtu, mss, True)
+        path = data_path(run_of(), ("a", "b"), 1, mtu, mss, True)
         assert (path.sender, path.receiver, path.rate_bps) == ("a", "b", 10**9)
         assert path.ceiling_mbps == pytest.approx(1000 * 1448 / 1538, rel=1e-9)
-    assert data_path(run_of(), ("a", "b"), None, None, True).ceiling_mbps is None
+    assert data_path(run_of(), ("a", "b"), 1, None, None, True).ceiling_mbps is None
 
 
 def test_what_the_rig_file_says_of_a_rate_comes_before_what_the_node_says_but_not_what_it_says_of_an_mtu() -> None:
     said = run_of(facts={"a": {"speed_bps": 10**8, "mtu": 1400}, "b": {"speed_bps": 10**8}})
     silent = run_of(None, facts={"a": {"speed_bps": 10**8}, "b": {"speed_bps": "1000000"}})
     loopback = replace(said, plan=replace(said.plan, virtual="loopback"))
-    assert [path_rate_bps(info, ("a", "b")) for info in (said, silent, loopback)] == [10**9, 10**6, None]
+    assert [path_rate_bps(info, ("a", "b"), 1) for info in (said, silent, loopback)] == [10**9, 10**6, None]
     assert [link_mtu(said, node) for node in ("a", "b", "c")] == [1400, 1500, None]
+
+
+def layered(*facts: dict[str, Any], rate_bps: int | None = None, mtu: int | None = 1500) -> RunInfo:
+    """Return a run between nodes whose data interface has layers; their facts are those of sender and receiver."""
+    return run_of(rate_bps, mtu, facts=dict(zip("ab", facts, strict=True)))
+
+
+ONE = {"speed_bps": 10**8}
+LACP = {"speed_bps": 2 * 10**8, "bond": {"mode": "802.3ad", "cards": 2, "card_bps": 10**8, "total_bps": 2 * 10**8}}
+OF_PORTS = LACP | {"bond": LACP["bond"] | {"hash": "layer3+4"}}  # type: ignore[operator]
+OF_MACS = LACP | {"bond": LACP["bond"] | {"hash": "layer2"}}  # type: ignore[operator]
+FAST = {"speed_bps": 10**9}
+
+
+@pytest.mark.parametrize(
+    ("facts", "rate_bps", "mbps"),
+    [
+        ((OF_MACS, OF_MACS), None, (100, 100, 100)),
+        ((OF_MACS, OF_MACS), 2 * 10**8, (100, 100, 100)),  # also where the rig file has the rate of both cards
+        ((OF_PORTS, OF_PORTS), None, (100, 200, 200)),
+        ((OF_PORTS, OF_MACS), 2 * 10**8, (100, 200, 200)),  # what the receiver gets, the switch's hash decides
+        ((FAST, OF_MACS), None, (100, 200, 200)),
+        ((OF_PORTS, ONE), None, (100, 100, 100)),
+        ((OF_PORTS, OF_PORTS), 15 * 10**7, (100, 150, 150)),
+        ((OF_PORTS, OF_PORTS), 10**8, (100, 200, 200)),  # the rig file has the rate of one card
+        ((OF_PORTS, {}), None, (None, None, None)),
+    ],
+)
+def test_flows_over_a_bond_have_the_ceiling_of_the_cards_that_they_may_use(
+    facts: tuple[dict[str, Any], ...], rate_bps: int | None, mbps: tuple[int | None, ...]
+) -> None:
+    info = layered(*facts, rate_bps=rate_bps)
+    rates = [path_rate_bps(info, ("a", "b"), flows) for flows in (1, 2, 8)]
+    assert rates == [None if rate is None else rate * 10**6 for rate in mbps]
+
+
+def test_two_pairs_share_all_cards_of_a_bond() -> None:
+    info = layered(OF_MACS, ONE)
+    assert Links({"a": link_rate_bps(info, "a"), "b": 10**8, "c": 10**8}).together_mbps(
+        [path("a", "b", 10**8), path("a", "c", 10**8)]
+    ) == pytest.approx(180)
+
+
+@pytest.mark.parametrize(("tags", "wire"), [((1, None), 1542), ((None, 1), 1542), ((2, 1), 1546), ((None, None), 1538)])
+def test_a_ceiling_counts_the_vlan_tags_of_the_end_that_has_more(tags: tuple[int | None, ...], wire: int) -> None:
+    info = layered(*({"speed_bps": 10**9, "vlan_tags": count, "mtu": 1500} for count in tags))
+    streams = data_path(info, ("a", "b"), 1, 1500, 1448, True)
+    assert streams.ceiling_mbps == pytest.approx(1000 * 1448 / wire)
+    cell = builders.cell(test="udp", transport="udp", message_bytes=1472)
+    assert datagram_path(info, ("a", "b"), 1, cell).ceiling_mbps == pytest.approx(1000 * 1472 / wire)
+    fragments = datagram_path(info, ("a", "b"), 1, replace(cell, message_bytes=2952)).ceiling_mbps
+    assert fragments == pytest.approx(1000 * 2952 / (2 * wire))
+
+
+def test_a_tag_at_the_faster_end_does_not_lower_the_ceiling_of_the_slower_link() -> None:
+    info = layered({"speed_bps": 10**9, "vlan_tags": 1}, {"speed_bps": 10**8})
+    assert data_path(info, ("a", "b"), 1, 1500, 1448, True).ceiling_mbps == pytest.approx(100 * 1448 / 1538)

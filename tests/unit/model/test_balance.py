@@ -151,6 +151,9 @@ def test_headers_have_timestamps_as_far_as_the_flows_use_them() -> None:
     quarter = Crossing(stamps=4, stamped=1)
     assert [Framing(version).header_bytes(port, quarter) for version in (4, 6)] == [14 + 40 + 3 + 4, 14 + 60 + 3 + 4]
     assert Framing().header_bytes(nic, Crossing(stamps=2)) == 54
+    tagged = Framing(tags={(port.owner, name): 1 for name in port.ports})  # of a node whose data interface is a VLAN
+    assert tagged.header_bytes(port, quarter) - Framing().header_bytes(port, quarter) == 4
+    assert tagged.header_bytes(nic, quarter) == Framing().header_bytes(nic, quarter)
     assert VIRTUAL.header_bytes(port, Crossing()) == 66
     # Half of the segments are UDP datagrams, with 42 bytes of headers instead of 66.
     assert VIRTUAL.header_bytes(port, Crossing(segments=100, stamps=1, stamped=1, udp=True, datagrams=50)) == 54

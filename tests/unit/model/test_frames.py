@@ -31,8 +31,8 @@ def test_a_datagram_may_fill_its_fragments_exactly_and_is_of_ipv4_by_default() -
         (Packet(timestamps=False), 6, 64),  # the least frame; fewer bytes are padded
         (Packet(timestamps=False), 7, 65),
         (Packet(ip_version=6), 1428, 1518),
-        (Packet(vlan=True), 1448, 1522),
-        (Packet(timestamps=False, vlan=True), 1, 64),  # the tag takes the padding's place
+        (Packet(tags=1), 1448, 1522),
+        (Packet(timestamps=False, tags=1), 1, 64),  # the tag takes the padding's place
     ],
 )
 def test_frames_hold_headers_padding_and_check_sequence(packet: Packet, payload: int, frame: int) -> None:

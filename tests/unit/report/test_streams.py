@@ -14,6 +14,7 @@ from rigctl.findings.limits import bottleneck_text, full_text
 from rigctl.model.contract import departures
 from rigctl.records import Bins, Cell, Direction, Link, Numa, Pair, Repetition, RunInfo, Series, Status
 from rigctl.report.sections.streams import effective_mss_finding, window_finding
+from rigctl.results.run_results import condensed_in_memory
 from rigctl.results.summary import CellSummary
 from rigctl.settings.setting import Counts
 
@@ -114,6 +115,33 @@ def test_links_that_are_not_as_the_rig_file_says_are_named() -> None:
     assert (slow.weight, slow.level) == (Weight.SUSPECT, Severity.WARNING)
     assert (slow.subject.kind, slow.subject.names) == ("link", ("pi1",))
     assert finding(info, measured, "mtu-not-as-stated").subject.names == ("pi2",)
+
+
+LACP = {"mode": "802.3ad", "hash": "layer2", "cards": 2, "card_bps": 10**8, "total_bps": 2 * 10**8}
+
+
+@pytest.mark.parametrize(
+    ("bond", "parallel", "ceiling_mbps"),
+    [
+        (LACP, 1, 94.15),
+        (LACP, 4, 94.15),
+        (LACP | {"hash": "layer3+4"}, 1, 94.15),
+        (LACP | {"hash": "layer3+4"}, 4, 188.3),
+        (LACP | {"mode": "balance-rr"}, 1, 188.3),
+    ],
+)
+def test_a_flow_over_a_bond_fills_the_card_that_it_gets(bond: Any, parallel: int, ceiling_mbps: float) -> None:
+    """Two cards of 100 Mbit/s in a bond that reports 200: one flow at 94 is no shaped path (esnet/iperf issue 616)."""
+    cell = builders.cell(pairs=(Pair("a", "b"),), parallel=parallel)
+    plan = builders.plan([cell], links=dict.fromkeys("ab", Link(None, 1500)), virtual=None)
+    facts = builders.facts(speed_bps=2 * 10**8, bond=bond)
+    info = builders.run(plan, facts=dict.fromkeys("ab", facts))
+    measured = [builders.repetition(cell, (0.99 * ceiling_mbps,))]
+    (row,) = condensed_in_memory(info, measured).cells
+    assert row["ceiling_mbps"] == pytest.approx(ceiling_mbps, abs=0.05)
+    assert row["limit"] == "line-rate"
+    told = [sentence for sentence in texts(info, measured) if "bond of 2 cards of 100 Mbit/s" in sentence]
+    assert len(told) == (bond["mode"] == "802.3ad")
 
 
 def test_no_number_of_a_repetition_that_does_not_count_is_in_a_sentence() -> None:

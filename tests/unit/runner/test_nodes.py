@@ -7,16 +7,17 @@ from dataclasses import replace
 from itertools import chain, repeat
 from types import SimpleNamespace
 from typing import cast
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from rigctl.base.errors import NodeError
-from rigctl.records import Cell, Link, Pair
+from rigctl.records import Cell, Facts, Link, Pair
 from rigctl.remote import session
 from rigctl.remote.agent import Agent
 from rigctl.remote.host import Host
 from rigctl.rig.inventory import Node, Rig
+from rigctl.runner import nodes as nodes_file
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.repetition import drop_unmeasurable
 from rigctl.runner.schedule import Blocked, MeasurementOrder
@@ -58,6 +59,38 @@ class Some(Nodes):
         self.tried.append(sorted(names))
         there = cast("tuple[Host, Agent]", (None, None))
         return {name: NodeError(name, "no answer") if name in self.gone else there for name in self.tried[-1]}
+
+
+BOTH = {"a": ["10.0.0.1", "fd77::1"], "b": ["10.0.0.2", "fd77::2"]}
+
+
+@pytest.mark.parametrize(
+    ("held", "measured"),
+    [
+        (BOTH, {"a": "fd77::1", "b": "fd77::2"}),
+        (BOTH | {"b": ["10.0.0.2"]}, {"a": "10.0.0.1", "b": "10.0.0.2"}),  # b has no IPv6, so a measures IPv4 as well
+        (BOTH | {"b": ["fd77::2"]}, {"a": "fd77::1", "b": "fd77::2"}),
+    ],
+)
+async def test_nodes_reached_by_ipv6_measure_ipv6_over_their_data_interface_as_their_facts_say(
+    monkeypatch: pytest.MonkeyPatch, held: dict[str, list[str]], measured: dict[str, str]
+) -> None:
+    async def own_facts(_host: Host, _agent: Agent, node: Node) -> Facts:
+        return {"interface": "eth0", "addresses": held[node.name], "notes": []}
+
+    async def usable(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(nodes_file, "facts_of_host", own_facts)
+    monkeypatch.setattr(nodes_file, "why_unusable", usable)
+    ends = {name: Node(name, f"fd77::{at}", Link(None, None), data_interface="eth0") for at, name in enumerate("ab", 1)}
+    nodes = Nodes(Rig("r", "", ends, None, ip_version=6), "anna")
+    opened = SimpleNamespace(output=None, note=None)
+    session_of = SimpleNamespace(open=AsyncMock(return_value=(opened, opened)), usable=True)
+    monkeypatch.setattr(nodes, "_sessions", dict.fromkeys("ab", session_of))
+    facts = await nodes.facts("ab")
+    assert {name: own["data_address"] for name, own in facts.items()} == measured
+    assert {name: nodes.data_address(name) for name in "ab"} == measured
 
 
 def chosen(cell: Cell, *gone: str, blocked: Blocked | None = None) -> tuple[tuple[Pair, ...], str | None]:

@@ -6,33 +6,23 @@ from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network, ip
 from typing import Final, TypeAlias
 
 from rigctl.base.texts import printable
-from rigctl.hosts.fact import find_first, take_number
+from rigctl.hosts.network.layers import SAY_LAYER, carrier_of, parse_layers
+from rigctl.model.bonds import Bond
 
 Held: TypeAlias = IPv4Interface | IPv6Interface
 """An address of a host, with the network of the address."""
 FLEETING: Final = frozenset({"temporary", "deprecated", "tentative", "duplicated", "detached"})
 """Words in ip(8) and ifconfig(8) that mark an address as temporary or not (yet) usable."""
-_MOST_SPEED: Final = 10_000_000  # Mbit/s; the kernel prints 4294967295 (-1) if the speed is unknown
-# Print a line per interface: name, operstate, speed, duplex, MTU, MAC, driver, hardware (yes or no), lower interfaces.
-# The files lower_NAME name the interfaces below a bond, bridge or VLAN, which is no hardware.
-# It uses `read`, as a cat(1) process per value would be slow on a host with many interfaces.
-LIST_INTERFACES: Final = """
+LIST_INTERFACES: Final = f"""
 ip -o addr
-got() { v=; [ -r "$1" ] && read -r v <"$1"; said="$said$v|"; }
-for d in /sys/class/net/*; do
-  [ -e "$d/mtu" ] || continue
-  said="${d##*/}|"; below=; hw=no; drv=
-  for f in operstate speed duplex mtu address; do got "$d/$f"; done
-  for l in "$d"/lower_*; do [ -e "$l" ] && below="$below,${l##*/lower_}"; done
-  [ -e "$d/device" ] && hw=yes && drv=$(readlink "$d/device/driver")
-  echo "$said${drv##*/}|$hw|$below"
-done
+{SAY_LAYER}
+for d in /sys/class/net/*; do [ -e "$d/mtu" ] && say "${{d##*/}}"; done
 """
 
 
 @dataclass(frozen=True, slots=True)
 class HostInterface:
-    """A network interface. `speed_bps` and `duplex` are None unless the interface is, or is based on, hardware."""
+    """A network interface. `speed_bps` and `duplex` are of the hardware that carries its frames; None without."""
 
     name: str
     is_up: bool
@@ -44,6 +34,8 @@ class HostInterface:
     is_hardware: bool
     below: tuple[str, ...] = ()
     addresses: tuple[Held, ...] = ()
+    cards: tuple[str, ...] = ()  # hardware that carries its frames
+    bond: Bond | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +44,6 @@ class TableRoute:
 
     to: IPv4Network | IPv6Network
     interface: str
-
-
-parse_duplex: Final = find_first(r"\A\s*(full|half)[ \t\r]*$", str)
-
-
-def parse_speed(output: str) -> int | None:
-    """Return the speed in bit/s from /sys/class/net/…/speed in Mbit/s; None for 0, and for -1 in 16 or 32 bits."""
-    speed = take_number(output)
-    return speed * 10**6 if speed and speed != 0xFFFF and speed <= _MOST_SPEED else None
 
 
 def parse_addresses(output: str, *, lasting: bool = False) -> dict[str, list[Held]]:
@@ -85,24 +68,25 @@ def parse_addresses(output: str, *, lasting: bool = False) -> dict[str, list[Hel
 def parse_interfaces(output: str) -> dict[str, HostInterface]:
     """Return all interfaces except loopback by name, from the output of `LIST_INTERFACES`."""
     held = parse_addresses(output, lasting=True)
+    layers = parse_layers(output)
     found: dict[str, HostInterface] = {}
-    for line in output.splitlines():
-        fields = printable(line).split("|")
-        if len(fields) != 9 or fields[0] == "lo":
+    for name, layer in layers.items():
+        if name == "lo":
             continue
-        name, state, speed, duplex, mtu, mac, driver, hardware, below = (text.strip() for text in fields)
-        known = hardware == "yes" or bool(below)
+        carrier = carrier_of(name, layers)
         found[name] = HostInterface(
             name=name,
-            is_up=state in ("up", "unknown"),  # the state of a tunnel is always unknown
-            speed_bps=parse_speed(speed) if known else None,
-            duplex=parse_duplex(duplex) if known else None,
-            mtu=take_number(mtu),
-            mac=mac.lower() if mac.count(":") == 5 and mac != "00:00:00:00:00:00" else None,
-            driver=driver or None,
-            is_hardware=hardware == "yes",
-            below=tuple(name for name in below.split(",") if name),
+            is_up=layer.state in ("up", "unknown"),  # the state of a tunnel is always unknown
+            speed_bps=carrier.speed_bps,
+            duplex=carrier.duplex,
+            mtu=layer.mtu,
+            mac=layer.mac,
+            driver=layer.driver,
+            is_hardware=layer.is_hardware,
+            below=layer.below,
             addresses=tuple(held.get(name, ())),
+            cards=carrier.cards,
+            bond=carrier.bond,
         )
     return found
 

@@ -8,6 +8,7 @@ so rigctl uses its own clock for it (`Exchange.anchor_ns`). Versions: iperf3 3.1
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -26,6 +27,8 @@ from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 _MOST_ROWS: Final = 40_000  # samples of a process over all its flows; a sample takes about 300 bytes of JSON
 MOST_MESSAGE: Final = 300  # characters that are kept of an error message of iperf3
+_BEGIN: Final = re.compile(r"^\{(?=\s*\")", re.MULTILINE)
+"""Matches the beginning of a report. Other text may have braces, as ld.so's on a library with ${PLATFORM} in its name."""
 _SILENCE_NS: Final = 250_000_000  # a receiver that got nothing for this time lost what was sent in it
 
 
@@ -231,11 +234,12 @@ class Exchange:
 def report(output: bytes) -> ProcessReport:
     """Return the report in `output`, which includes standard error. Raise `ReportError` if the test failed."""
     text = output.decode("utf-8", "replace")
-    begin, end = text.find("{"), text.rfind("}")
-    words = [line.strip() for line in (text if begin < 0 else text[:begin] + text[end + 1 :]).splitlines()]
+    match = _BEGIN.search(text)
+    begin, end = (len(text), -1) if match is None else (match.start(), text.rfind("}"))
+    words = [line.strip() for line in f"{text[:begin]}\n{text[max(begin, end + 1) :]}".splitlines()]
     last_words = printable(next((line for line in reversed(words) if line), "no output")[:MOST_MESSAGE])
     try:
-        found = ProcessReport.model_validate(json.loads(text[begin : end + 1]))
+        found = ProcessReport.model_validate(json.JSONDecoder().raw_decode(text, begin)[0])
     except (ValidationError, ValueError, RecursionError):
         raise ReportError(last_words) from None
     if found.error is not None or not found.intervals:

@@ -66,7 +66,7 @@ usable() {
   chmod 700 "$1" || return 1
   t=$1/.try-$$
   printf '#!/bin/sh\\nexit 0\\n' >"$t" && chmod 700 "$t" && "$t"; r=$?
-  rm -f "$t"
+  rm -f "$t" 2>/dev/null
   return $r
 }
 passed=

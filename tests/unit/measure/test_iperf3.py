@@ -553,6 +553,21 @@ def test_the_processors_time_is_that_of_the_process_and_a_test_that_did_not_run_
         report(printed(version, "refused", "client"))
 
 
+PRELOAD = (
+    "ERROR: ld.so: object '/usr/lib/libarmmem-${PLATFORM}.so' from /etc/ld.so.preload cannot be preloaded "
+    "(cannot open shared object file): ignored.\n"
+).encode()
+
+
+@pytest.mark.parametrize("before", [PRELOAD, PRELOAD * 2, b"iperf3: {warning}\n", b"{x}\n"])
+@pytest.mark.parametrize("after", [b"", b"{end}\n", PRELOAD])
+def test_text_with_braces_around_a_report_is_passed_over(before: bytes, after: bytes) -> None:
+    output = printed("3.12", "tcp", "client")
+    assert report(before + output + after) == report(output)
+    with pytest.raises(ReportError, match=r"^iperf3: error"):
+        report(before + b"iperf3: error - unable to connect\n")
+
+
 @pytest.mark.parametrize(
     ("output", "said"),
     [

@@ -28,7 +28,7 @@ from rigctl.settings.sockets import TIMESTAMPS_OPTION
 _MOST_ROWS: Final = 40_000  # samples of a process over all its flows; a sample takes about 300 bytes of JSON
 MOST_MESSAGE: Final = 300  # characters that are kept of an error message of iperf3
 _BEGIN: Final = re.compile(r"^\{(?=\s*\")", re.MULTILINE)
-"""Matches the beginning of a report. Other text may have braces, as ld.so's on a library with ${PLATFORM} in its name."""
+"""Matches the beginning of a report. Other text may have braces, such as ${PLATFORM} in a line of ld.so."""
 _SILENCE_NS: Final = 250_000_000  # a receiver that got nothing for this time lost what was sent in it
 
 

@@ -251,7 +251,7 @@ def _print(draft: Draft, output: str) -> None:
         console.print(f"Next:\n  rigctl check {file}\n  rigctl run gigablox --rig {file} {option}")
 
 
-_ROOT: Final = {None: "yes", "granted": "sudo", "password": "no", "absent": "no", "refused": "no"}
+_ROOT: Final = {None: "yes", "granted": "sudo"}
 
 
 def _summary(draft: Draft, output: str) -> str:
@@ -279,7 +279,7 @@ def _rows(draft: Draft) -> list[list[str]]:
             node.path.address,
             format_rate(speed) if speed else None,
             str(interface.mtu) if interface is not None and interface.mtu else None,
-            _ROOT[node.host.sudo],
+            _ROOT.get(node.host.sudo, "no"),
             f"{node.switch} {port.port}" if port is not None else None,
         )
         rows.append([field or "–" for field in fields])
@@ -298,7 +298,8 @@ class RigNode(Model):
     os: str | None = at("host.os")
     virtual_machine: bool | None = at("host.is_virtual")
     root: Annotated[
-        Literal["login", "sudo", "password", "absent", "refused"], BeforeValidator(lambda sudo: _ROOTS.get(sudo, sudo))
+        Literal["login", "sudo", "password", "absent", "refused", "tty", "late", "failed"],
+        BeforeValidator(lambda sudo: _ROOTS.get(sudo, sudo)),
     ] = at("host.sudo", "How rigctl becomes root: login (as SSH user) or sudo (with -n); else why sudo -n fails.")
     data_interface: Annotated[str | None, of("name")] = at("path.interface")
     data_address: str | None = at("path.address")

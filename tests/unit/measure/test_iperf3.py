@@ -554,9 +554,9 @@ def test_the_processors_time_is_that_of_the_process_and_a_test_that_did_not_run_
 
 
 PRELOAD = (
-    "ERROR: ld.so: object '/usr/lib/libarmmem-${PLATFORM}.so' from /etc/ld.so.preload cannot be preloaded "
-    "(cannot open shared object file): ignored.\n"
-).encode()
+    b"ERROR: ld.so: object '/usr/lib/libarmmem-${PLATFORM}.so' from /etc/ld.so.preload cannot be preloaded "
+    b"(cannot open shared object file): ignored.\n"
+)
 
 
 @pytest.mark.parametrize("before", [PRELOAD, PRELOAD * 2, b"iperf3: {warning}\n", b"{x}\n"])

@@ -234,7 +234,8 @@ def check_place(path: Path, *, force: bool) -> None:
 def _too_few(draft: Draft) -> str:
     usable = f"only {draft.nodes[0].target.text} is usable" if draft.nodes else "no host is usable"
     reasons = "".join(f"\n{each.target.text}: {each.reason}" for each in draft.left_out)
-    return f"rig init: {usable}; a rig needs {_FEWEST} nodes. Nothing was written.{reasons}"
+    notes = "".join(f"\nNote: {note}." for note in draft.notes)
+    return f"rig init: {usable}; a rig needs {_FEWEST} nodes. Nothing was written.{reasons}{notes}"
 
 
 def _print(draft: Draft, output: str) -> None:

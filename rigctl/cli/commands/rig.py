@@ -216,7 +216,7 @@ def find_hosts(
     elif groups:
         raise InputError("rig init: --group chooses from an inventory. Name one with --from")
     if not targets:
-        raise InputError("rig init: no host is named. Name some, as in pi1 pi2 or node[001-012], or give --from")
+        raise InputError("rig init: no host is named. Name some, as in pi1 pi2 or 'node[001-012]', or give --from")
     return targets, notes
 
 

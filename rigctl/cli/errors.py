@@ -1,5 +1,6 @@
 """Errors of a command: one message on standard error, and an exit code (docs/reference/results.md)."""
 
+import codecs
 import contextlib
 import functools
 import io
@@ -8,10 +9,11 @@ import signal
 import sys
 import textwrap
 import traceback
+import unicodedata
 from collections.abc import Callable, Iterable
 from shutil import get_terminal_size
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 from typer.exceptions import TyperException
@@ -44,13 +46,29 @@ class _Standard(io.FileIO):
             raise OutputError("standard output" if self.fileno() == 1 else "standard error", error) from error
 
 
+_PLAIN_SIGNS: Final = "rigctl-plain-signs"
+_PLAIN: Final = str.maketrans("–—−→←↑↓“”‘’…·•≥≤≈×÷µ²³¹", "---><^v\"\"''.**><~x/u231")
+"""Signs of rigctl's own texts and a sign for each that every terminal has, so that tables keep their widths."""
+
+
+def _in_plain_signs(error: UnicodeError) -> tuple[str, int]:
+    """Replace what an encoding lacks; a handler of `codecs.register_error`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end].translate(_PLAIN)
+    plain = (sign if sign.isascii() else unicodedata.normalize("NFKD", sign)[0] for sign in lacking)
+    return "".join(sign if sign.isascii() else "?" for sign in plain), error.end
+
+
 def raise_output_errors() -> None:
-    """Replace standard output and standard error by streams that raise `OutputError`."""
+    """Replace standard output and standard error by streams that raise `OutputError`, but not for signs they lack."""
+    codecs.register_error(_PLAIN_SIGNS, _in_plain_signs)
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):  # sys.stdout is None if it was closed at the start
             raw = io.BufferedWriter(_Standard(descriptor, "w", closefd=False))
-            text = io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
+            errors = _PLAIN_SIGNS if stream.errors in ("strict", "backslashreplace") else stream.errors
+            text = io.TextIOWrapper(raw, stream.encoding, errors, line_buffering=stream.line_buffering)
             setattr(sys, name, text)
 
 

@@ -6,7 +6,9 @@ name, or the attribute that `at` names. The JSON Schemas in docs/schemas are gen
 An unknown value is null, never 0.
 """
 
+import json
 import os
+import re
 import secrets
 import sys
 from collections.abc import Collection, Sequence
@@ -26,6 +28,7 @@ from rigctl.base.errors import InputError
 from rigctl.base.texts import file_name
 from rigctl.records import RunInfo
 
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 PAGES_FOLDER: Final = "rigctl-reports"
 
 
@@ -48,11 +51,21 @@ def write_output(content: str | bytes, output: Path | None = None) -> None:
         from rigctl.base.files import write_whole
 
         write_whole(output, content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
-    elif isinstance(content, str):
+    elif isinstance(content, str) and (sys.stdout.isatty() or _is_encodable(content)):
         print(content, end="")
-    else:
-        sys.stdout.buffer.write(content)
+    else:  # in a pipe or file a document is UTF-8, whatever the locale
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
+
+
+def _is_encodable(content: str) -> bool:
+    """Tell whether standard output's encoding has all signs of a text."""
+    try:
+        content.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def print_table(
@@ -135,7 +148,8 @@ class Versioned(Model):
     @classmethod
     def text_of(cls, *, context: object = None, indent: int = 2, **records: object) -> str:
         """Return the document as JSON text, with fields read from these records."""
-        return cls.model_validate(SimpleNamespace(**records), context=context).model_dump_json(indent=indent)
+        text = cls.model_validate(SimpleNamespace(**records), context=context).model_dump_json(indent=indent)
+        return text if _is_encodable(text) else _BEYOND_ASCII.sub(lambda sign: json.dumps(sign[0])[1:-1], text)
 
 
 def at(path: str, description: str | None = None) -> Any:  # noqa: ANN401 — a default value, as of pydantic's Field

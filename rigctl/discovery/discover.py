@@ -14,13 +14,13 @@ from rigctl.discovery.draft import Draft, HostAnswer, draft_rig, switch_key
 from rigctl.discovery.network import addresses_to_ask
 from rigctl.discovery.targets import Target, once_each
 from rigctl.hosts import windows
-from rigctl.hosts.candidate import CANDIDATE_FACTS, Candidate, read_candidate
+from rigctl.hosts.candidate import BY_SUDO, CANDIDATE_FACTS, Candidate, late_answer, read_candidate
 from rigctl.hosts.fact import Fact, command_for, read_answers
 from rigctl.hosts.network.ways import Ways, ways_fact
 from rigctl.records import Link
 from rigctl.remote.build import reason_no_agent
 from rigctl.remote.deploy import agent_on
-from rigctl.remote.host import Host, connect_node
+from rigctl.remote.host import SUDO_S, Host, LateError, connect_node
 from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Node, Secrets, Snmp, Switch
 from rigctl.rig.load import switch_of
@@ -123,14 +123,28 @@ async def _ask_for_itself(
                     said = await agent.host_facts()
                 found = windows.read_windows_candidate(said, agent.hello.machine, target.host)
                 return None, HostAnswer(target, found)
-            reply = await host.run(command_for(CANDIDATE_FACTS), deadline_s=_HOST_S)
+            answers = await _answers(host, limit)
     except NodeError as error:
         return None, HostAnswer(target, None, error.what)
     except TimeoutError:
         return None, HostAnswer(target, None, f"no complete answer within {_HOST_S:g} s (Windows: {_AGENT_S:g} s)")
     # Parse in a thread, because the answer of a host may have megabytes.
-    found = await asyncio.to_thread(read_candidate, reply.stdout)
+    found = await asyncio.to_thread(read_candidate, answers)
     return host, HostAnswer(target, found, why_unfit(found))
+
+
+async def _answers(host: Host, limit: asyncio.Timeout) -> str:
+    """Return a host's answers. Without an answer by sudo within `SUDO_S`, the others suffice."""
+    plain = {key: fact for key, fact in CANDIDATE_FACTS.items() if key not in BY_SUDO}
+    said = [(await host.run(command_for(plain), deadline_s=_HOST_S)).stdout]
+    limit.reschedule(None)
+    for key in BY_SUDO:
+        try:
+            reply = await host.run(command_for({key: CANDIDATE_FACTS[key]}), deadline_s=SUDO_S)
+            said.append(reply.stdout)
+        except LateError:
+            said.append(late_answer(key))
+    return "".join(said)
 
 
 def why_unfit(found: Candidate) -> str | None:

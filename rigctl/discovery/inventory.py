@@ -23,6 +23,7 @@ from rigctl.yamlfile import suggestion
 from rigctl.yamlfile.fields import FieldError, parse_matching, parse_whole, show_value
 
 _PROGRAM: Final = "ansible-inventory"
+_UNSAFE: Final = "__ansible_unsafe"
 _ALL: Final = "all"
 _UNGROUPED: Final = "ungrouped"
 _DEADLINE_S: Final = 60.0
@@ -49,6 +50,9 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], object]]] = {
 }
 """Maps fields of `Target` to parsers, which take (name for messages, value) and raise `FieldError`."""
 _OF_SSH: Final = {"proxyjump": "jump", "user": "user", "port": "port"}  # option of ssh(1) → field of `Target`
+_WITH_VALUE: Final = ("-o", "-J", "-l", "-p", "-i", "-F", "-W")  # options of ssh(1) that take a value
+_FLAGS: Final = re.compile(r"-[46AaCfgKkNnqTtvXxYy]+")  # of a jump host's ssh(1): they do not affect what it forwards
+_NAME: Final = re.compile(r"\s*=\s*|\s+")  # separates the name of an option of -o from its value
 # Options of ssh(1) that are ignored without a note, because they do not affect a rig's connections.
 _NO_MATTER: Final = frozenset(
     {"-c", "-q", "-v", "controlmaster", "controlpath", "controlpersist", "compression", "serveraliveinterval"}
@@ -106,8 +110,15 @@ def read_inventory(path: Path) -> Inventory:
         path,
         {name: group.get("hosts", ()) for name, group in groups.items()},
         {name: group.get("children", ()) for name, group in groups.items()},
-        answer.get("_meta", {}).get("hostvars", {}),
+        _plain(answer.get("_meta", {}).get("hostvars", {})),
     )
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 — any JSON
+    """Return a value without the mappings by which ansible-core 2.19 marks values of plugins as no templates."""
+    if isinstance(value, dict):
+        return _plain(value[_UNSAFE]) if value.keys() == {_UNSAFE} else {key: _plain(own) for key, own in value.items()}
+    return [_plain(own) for own in value] if isinstance(value, list) else value
 
 
 def _reason(path: Path, complaint: str) -> str:
@@ -173,10 +184,47 @@ def _target(
         for option, value in _options(name, variables.get(name)):
             if (of_ssh := _OF_SSH.get(option.lower())) is not None:
                 fields.setdefault(of_ssh, _PARSERS[of_ssh](name, value))
+            elif option.lower() == "proxycommand" and (hop := _jump_of(name, value)) is not None:
+                fields.setdefault("jump", _PARSERS["jump"](name, hop.jump))
+                notes.update({f"{name}: {show_value(what)} of the jump host is ignored": None for what in hop.ignored})
             elif option.lower() not in _NO_MATTER:
                 notes[f"{name}: {show_value(f'{option} {value}'.strip())} is ignored"] = None
     fields["host"] = _PARSERS["host"]("host", fields["host"])
     return Target(text=host, name=host, groups=groups, **fields)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hop:
+    """A jump host, [user@]host[:port], and the options of its ssh(1) for which a rig file has no key."""
+
+    jump: str
+    ignored: tuple[str, ...]
+
+
+def _jump_of(name: str, command: str) -> _Hop | None:
+    """Return the jump host of a ProxyCommand such as `ssh -W %h:%p -q pi@bastion`; None for any other command."""
+    words = [*_split(name, command)]
+    if words[:1] == ["exec"]:
+        words = words[1:]
+    if not words or Path(words[0]).name != "ssh":
+        return None
+    known, ignored, place, forwards = dict[str, str](), list[str](), list[str](), False
+    for option, value in _options(name, shlex.join(words[1:])):
+        if option == "-W":
+            forwards = value.replace("[", "").replace("]", "") == "%h:%p"
+        elif (of_ssh := _OF_SSH.get(option.lower())) is not None:
+            known.setdefault(of_ssh, value)
+        elif not option.startswith("-") and not value:
+            place.append(option)
+        elif option.lower() not in _NO_MATTER and not _FLAGS.fullmatch(option):
+            ignored.append(f"{option} {value}".strip())
+    if not forwards or len(place) != 1 or "jump" in known:
+        return None
+    user, _, host = place[0].rpartition("@")
+    user = user or known.get("user", "")
+    host = f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
+    port = f":{known['port']}" if "port" in known else ""
+    return _Hop(f"{user}@{host}{port}" if user else f"{host}{port}", tuple(ignored))
 
 
 def _check(field: str, name: str, value: object, path: Path) -> object:
@@ -193,18 +241,22 @@ def _check(field: str, name: str, value: object, path: Path) -> object:
 
 def _options(name: str, text: object) -> Iterator[tuple[str, str]]:
     """Yield name and value of each ssh(1) option in a variable; -J, -l and -p are named as for -o (ProxyJump)."""
-    try:
-        waiting = iter(shlex.split(str(text or "")))
-    except ValueError as error:
-        raise FieldError(f"{name} {show_value(text)}: {error}") from None
+    waiting = _split(name, str(text or ""))
     for word in waiting:
         letter, value = word[:2], word[2:]
-        if letter not in ("-o", "-J", "-l", "-p", "-i", "-F"):
+        if letter not in _WITH_VALUE:
             yield word, ""
             continue
         value = value or next(waiting, "")
         if letter == "-o":
-            key, _, value = value.replace(" ", "=", 1).partition("=")
+            key, value = _NAME.split(value.strip(), maxsplit=1) if _NAME.search(value.strip()) else (value, "")
             yield key.strip(), value.strip()
         else:
             yield {"-J": "ProxyJump", "-l": "User", "-p": "Port"}.get(letter, letter), value
+
+
+def _split(name: str, text: str) -> Iterator[str]:
+    try:
+        return iter(shlex.split(text))
+    except ValueError as error:
+        raise FieldError(f"{name} {show_value(text)}: {error}") from None

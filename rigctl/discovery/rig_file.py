@@ -12,7 +12,6 @@ from rigctl.base.units import format_rate
 from rigctl.discovery.draft import Draft, DraftNode, DraftSwitch
 from rigctl.hosts.network import HostInterface
 from rigctl.model.bonds import Bond
-from rigctl.remote.host import SUDO_ASKS
 from rigctl.rig.fields import is_address
 from rigctl.rig.inventory import Rig, Switch
 from rigctl.rig.load import rig_of
@@ -23,7 +22,14 @@ _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*|[0-9
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 _MOST_COMMENT: Final = 600
 _QUANTITIES: Final = {"rate": "speed", "mtu": "MTU"}
-_SUDO: Final = {"password": SUDO_ASKS, "absent": "there is no sudo", "refused": "sudo does not allow a shell as root"}
+_SUDO: Final = {
+    "password": "sudo asks for a password",
+    "absent": "there is no sudo",
+    "refused": "sudo does not allow a shell as root",
+    "tty": "sudo wants a terminal (requiretty)",
+    "late": "sudo did not answer within 20 s",
+    "failed": "sudo -n runs no shell",
+}
 
 
 def rig_of_text(text: str, path: Path) -> Rig:

@@ -9,7 +9,7 @@ from typing import Final
 from rigctl.analysis.views.mesh import Way
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, FindingValue, Severity, Weight, tests
-from rigctl.findings.text import MOST_LISTED, UNKNOWN, join_list, lost_text, numbers_text, rate_text, span
+from rigctl.findings.text import MOST_LISTED, UNKNOWN, join_list, lost_text, numbers_text, pct_text, rate_text, span
 from rigctl.findings.window import LARGER_WINDOW, raise_sysctl, window_findings, window_limit_text
 from rigctl.limits import limit as limits
 from rigctl.limits.ceilings import losses_allow_mbps
@@ -308,7 +308,7 @@ def full_text(share: object) -> str:
 
 
 def _percent(share: object) -> str:
-    return f"{100 * share:.3g} %" if isinstance(share, float | int) else "an unknown share"
+    return f"{pct_text(100 * share, 3)} %" if isinstance(share, float | int) else "an unknown share"
 
 
 def _digits(value: object) -> str:

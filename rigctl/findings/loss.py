@@ -9,11 +9,11 @@ RETRANSMITS_SUM: Final = note(
 )
 DATAGRAMS_LOST: Final = warning(
     "datagrams-lost",
-    "Datagrams were lost in {lossy} of {known} tests, most in test {worst}: {loss_pct:.2g} %.",
+    "Datagrams were lost in {lossy} of {known} tests, most in test {worst}: {loss}.",
     weight=Weight.LOSS,
 )
 DATAGRAMS_LOST_IN_TEST: Final = warning(
-    "datagrams-lost", "{loss_pct:.2g} % of the datagrams were lost in test {worst}.", weight=Weight.LOSS
+    "datagrams-lost", "{loss} of the datagrams were lost in test {worst}.", weight=Weight.LOSS
 )
 BUFFERS_FULL: Final = warning(
     "socket-buffers-full",

@@ -106,6 +106,7 @@ IMPORTED: Final = note(
     "if the files do not have it.",
     weight=Weight.RIG,
 )
+IMPORT_NOTES: Final = warning("contradicting-report", "{notes}", weight=Weight.SUSPECT)
 EXPERIMENTAL: Final = {
     system: note(
         system.lower(),

@@ -16,6 +16,7 @@ from rigctl.findings.text import (
     end_sentence,
     lower_first,
     numbers_text,
+    pct_text,
     plural,
     rate_text,
     span,
@@ -190,4 +191,4 @@ def until_findings(view: RunView) -> Iterator[Finding]:
 
 
 def _percent(share: float | None) -> str:
-    return "an unknown amount" if share is None else f"{100 * share:.2g} %"
+    return "an unknown amount" if share is None else f"{pct_text(100 * share)} %"

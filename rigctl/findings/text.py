@@ -18,6 +18,7 @@ MOST_LISTED: Final = 4  # most pairs whose values are listed; for more pairs, on
 PairNaming: TypeAlias = Literal["", "count", "names"]
 _ITEM: Final = re.compile(r"^(\d*)([-+=.)])(?= |$|=)")
 """Matches the start of a line that Markdown reads as a list item, or as the underline of a heading."""
+_MOST_DECIMALS: Final = 12
 _MOST_TESTS: Final = 10  # most tests that a sentence names; the rest are counted
 
 
@@ -45,9 +46,24 @@ def percent_text(share: float | None) -> str:
     return UNKNOWN if share is None else f"{percent(share):.1f}"
 
 
+def whole_decimals(pct: float) -> int:
+    """Return how many decimals keep a percentage below 100 from being printed as 100: 1 for 99.66."""
+    return next(
+        (decimals for decimals in range(_MOST_DECIMALS) if not round(pct, decimals) >= 100 > pct), _MOST_DECIMALS
+    )
+
+
+def pct_text(pct: float, digits: int = 2) -> str:
+    """Return a percentage with `digits` significant digits: `0.014`, `12`, `99.7`; `100` only if nothing is missing."""
+    shown = float(f"{pct:.{digits}g}")
+    if shown >= 100:
+        return f"{pct:.{whole_decimals(pct)}f}"
+    return f"{shown:.12f}".rstrip("0").rstrip(".")
+
+
 def few_text(share: float) -> str:
-    """Return a small share above 0: `0.014 %`, or `1 in 1,200,000` for a very small share."""
-    return f"{100 * share:.2g} %" if share >= FEW_SHARE else f"1 in {float(f'{1 / share:.2g}'):,.0f}"
+    """Return a share above 0: `0.014 %`, `99.7 %`, or `1 in 1,200,000` for a very small share."""
+    return f"{pct_text(100 * share)} %" if share >= FEW_SHARE else f"1 in {float(f'{1 / share:.2g}'):,.0f}"
 
 
 def segments_text(share: float) -> str:

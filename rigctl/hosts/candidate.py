@@ -10,20 +10,22 @@ from typing import Final, Literal, TypeAlias
 
 from rigctl.base.texts import harmless
 from rigctl.hosts import freebsd, interface, machine
-from rigctl.hosts.fact import SUDO_LIMIT, Fact, everywhere, read_answers, take_line
+from rigctl.hosts.fact import SUDO_LIMIT, Fact, everywhere, given_answer, read_answers, take_line
 from rigctl.hosts.lldp import NEIGHBOURS, Neighbour
 from rigctl.hosts.network import LIST_INTERFACES, HostInterface, TableRoute, parse_interfaces, parse_routes
 from rigctl.hosts.network.ways import Ways
-from rigctl.remote.host import SUDO_ASKS, sudo_meaning
+from rigctl.remote.host import sudo_meaning
 
-Sudo: TypeAlias = Literal["granted", "password", "absent", "refused"]
+Sudo: TypeAlias = Literal["granted", "password", "absent", "refused", "tty", "late", "failed"]
 _FIRST: Final = "head -n 400"
 _ROUTES: Final = f"{{ ip -o -4 route; ip -o -6 route; }} | {_FIRST}"
 # The agent needs a root shell (remote.host.shell), so a sudo rule for certain commands is not enough.
 _ASK_SUDO: Final = (
     f"{SUDO_LIMIT}; command -v sudo >/dev/null || echo absent; "
-    "[ $(id -u) = 0 ] || $limit sudo -n -- sh -c 'echo granted' 2>&1"
+    "[ $(id -u) = 0 ] || $limit sudo -n -- sh -c 'echo granted' 2>&1 || { [ $? = 124 ] && echo late; }"
 )
+BY_SUDO: Final = ("sudo", "lldp")
+"""Keys of the facts that sudo may delay. A host without their answers can still be a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,10 @@ def _parse_sudo(output: str) -> Sudo:
         return "granted"
     if output.strip().startswith("absent"):
         return "absent"
-    return "password" if sudo_meaning(output) == SUDO_ASKS else "refused"
+    if "late" in output.splitlines():
+        return "late"
+    refusal = sudo_meaning(output)
+    return "failed" if refusal is None else refusal.code
 
 
 CANDIDATE_FACTS: Final[dict[str, Fact]] = {
@@ -65,6 +70,11 @@ CANDIDATE_FACTS: Final[dict[str, Fact]] = {
     "interfaces": Fact(LIST_INTERFACES, parse_interfaces, twin=Fact("ifconfig -a", freebsd.parse_interfaces)),
     "lldp": NEIGHBOURS,
 }
+
+
+def late_answer(key: str) -> str:
+    """Return what stands in for the output of a fact of `BY_SUDO` that did not come in time."""
+    return given_answer(key, "late")
 
 
 def read_candidate(output: str) -> Candidate:

@@ -20,8 +20,11 @@ MISSING: Final = "missing"
 """Key under which `read_answers` returns the names of missing tools."""
 MOST_KEPT: Final = 256
 """Length limit in characters of a text fact; the rest is cut."""
-SUDO_LIMIT: Final = "limit=$(command -v timeout >/dev/null && echo timeout 4)"
-"""Shell command that sets $limit to `timeout 4`, which limits sudo to 4 s; to nothing if timeout(1) is missing."""
+SUDO_LIMIT: Final = "limit=$(command -v timeout >/dev/null && echo timeout 20)"
+"""Shell command that sets $limit to `timeout 20`, which limits sudo to 20 s; to nothing if timeout(1) is missing.
+
+While sudo waits for DNS as root, timeout(1) of a user may not end it, so the caller needs a deadline of its own.
+"""
 _MOST_SAID: Final = 512 * 1024
 """Length limit in characters of a command's output; the rest is ignored."""
 _MOST_FILES: Final = 4096
@@ -43,6 +46,11 @@ class Fact:
     tool: str | None = None  # program without which the fact is unknown
     file: str | None = None  # instead of `command`; $NET: /sys/class/net/$IF; $HARDWARE: the same, if $IF is hardware
     twin: "Fact | None" = None  # how to read the fact on FreeBSD; None: unknown there
+
+
+def given_answer(key: str, text: str) -> str:
+    """Return an output for `read_answers` in which the fact `key` has the answer `text`."""
+    return f"\n{_MARK}{key}\n{text}\n"
 
 
 def file_fact(file: str, parse: Callable[[str], Any], twin: Fact | None = None) -> Fact:

@@ -24,15 +24,20 @@ _ABOVE: Final = """above() { for u in /sys/class/net/"$1"/upper_*; do
   [ -e "$u" ] && { u=${u##*/upper_}; echo "$u"; above "$u"; }; done; }
 above "$IF"
 """
-# For a peer without route, print the error and, after a semicolon, the route that forbids the peer (prohibit, …).
+# A route is on standard output, whatever ld.so says of a library on standard error. For a peer without route, print the
+# last line of the error and, after a semicolon, the route that forbids the peer (prohibit, …).
 _ROUTE: Final = """
-r=$(ip -o route get "$1" from "$ADDRESS" 2>&1 | head -n 1)
+r=$(ip -o route get "$1" from "$ADDRESS" 2>/dev/null | head -n 1)
 case $r in *" dev "*) ;; *)
+  r=$(ip -o route get "$1" from "$ADDRESS" 2>&1 >/dev/null | tail -n 1)
   r="$r; $(ip $(case $1 in *:*) echo -6;; esac) route show table all to match "$1" |
     grep -E "^(prohibit|unreachable|blackhole)" | head -n 1)" ;; esac
 echo "$1 $r"
 """
-_ROUTE_ON_FREEBSD: Final = """echo "$1 $(route -n get "$1" 2>&1 | tr '\\n' ' ')\""""
+_ROUTE_ON_FREEBSD: Final = """
+r=$(route -n get "$1" 2>/dev/null | tr '\\n' ' ')
+echo "$1 ${r:-$(route -n get "$1" 2>&1 >/dev/null | tail -n 1)}"
+"""
 _DISK: Final = 'echo "$(df -Pk "$1" | tail -n 1 | tr -s " " | cut -d" " -f1,4) $1"'
 _LOADABLE: Final = 'modprobe -nq tcp_$1 && echo "$1"'
 _LOADABLE_ON_FREEBSD: Final = '[ -e "/boot/kernel/cc_$1.ko" ] && echo "$1"'

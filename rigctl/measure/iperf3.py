@@ -8,22 +8,28 @@ so rigctl uses its own clock for it (`Exchange.anchor_ns`). Versions: iperf3 3.1
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Annotated, Any, Final, Self, TypeAlias
 
+import numpy as np
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from rigctl.base.texts import printable
-from rigctl.base.values import least
+from rigctl.base.values import least, total
 from rigctl.model.frames import IP_HEADER, TCP_HEADER
+from rigctl.model.window import bytes_at
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Series, Side, TcpInfo
 from rigctl.settings import CONGESTION, MSS, SETTINGS, WINDOW, Settings
 from rigctl.settings.sockets import TIMESTAMPS_OPTION
 
 _MOST_ROWS: Final = 40_000  # samples of a process over all its flows; a sample takes about 300 bytes of JSON
 MOST_MESSAGE: Final = 300  # characters that are kept of an error message of iperf3
+_BEGIN: Final = re.compile(r"^\{(?=\s*\")", re.MULTILINE)
+"""Matches the beginning of a report. Other text may have braces, such as ${PLATFORM} in a line of ld.so."""
+_SILENCE_NS: Final = 250_000_000  # a receiver that got nothing for this time lost what was sent in it
 
 
 def interval_s(cell: Cell, least_s: float) -> float:
@@ -71,6 +77,7 @@ def _known_up_to(most: float) -> BeforeValidator:
 Whole: TypeAlias = Annotated[int, Field(ge=-1, le=_MOST_COUNT)]
 Count: TypeAlias = Annotated[int | None, _known_up_to(_MOST_COUNT)]
 """A number that iperf3 may not know; on BSDs and macOS iperf3 prints -1 for the path MTU and other values."""
+Difference: TypeAlias = Annotated[int | None, Field(ge=-_MOST_COUNT, le=_MOST_COUNT)]
 Seconds: TypeAlias = Annotated[float, Field(ge=0, le=_MOST_S, allow_inf_nan=False)]
 
 
@@ -130,6 +137,8 @@ class Sample(BaseModel):
     bytes: Annotated[int, Field(ge=0, le=2**53)]
     sender: bool | None = None  # reported since iperf3 3.7
     omitted: bool = False
+    packets: Count = None  # UDP; a receiver's: by how much the highest sequence number rose
+    lost_packets: Difference = None  # UDP receiver; below 0 if more datagrams came late than were missed
     retransmits: Count = None
     snd_cwnd: Count = None  # congestion window in bytes: segments × MSS
     snd_wnd: Count = None  # advertised window in bytes, since iperf3 3.11
@@ -144,12 +153,12 @@ class Interval(BaseModel):
 class _Sum(BaseModel):
     end: Seconds
     bytes: Annotated[int, Field(ge=0, le=2**53)]
+    packets: Count = None  # UDP; of a receiver since iperf3 3.11: the highest sequence numbers of its flows
 
 
 class Total(_Sum):
     socket: int
     retransmits: Count = None
-    packets: Count = None
     lost_packets: Count = None
     out_of_order: Count = None
     jitter_ms: Annotated[float | None, _known_up_to(_MOST_JITTER_MS)] = None
@@ -225,11 +234,12 @@ class Exchange:
 def report(output: bytes) -> ProcessReport:
     """Return the report in `output`, which includes standard error. Raise `ReportError` if the test failed."""
     text = output.decode("utf-8", "replace")
-    begin, end = text.find("{"), text.rfind("}")
-    words = [line.strip() for line in (text if begin < 0 else text[:begin] + text[end + 1 :]).splitlines()]
+    match = _BEGIN.search(text)
+    begin, end = (len(text), -1) if match is None else (match.start(), text.rfind("}"))
+    words = [line.strip() for line in f"{text[:begin]}\n{text[max(begin, end + 1) :]}".splitlines()]
     last_words = printable(next((line for line in reversed(words) if line), "no output")[:MOST_MESSAGE])
     try:
-        found = ProcessReport.model_validate(json.loads(text[begin : end + 1]))
+        found = ProcessReport.model_validate(json.JSONDecoder().raw_decode(text, begin)[0])
     except (ValidationError, ValueError, RecursionError):
         raise ReportError(last_words) from None
     if found.error is not None or not found.intervals:
@@ -252,28 +262,68 @@ def flows_of_pair(exchange: Exchange, cell: Cell) -> Iterator[Flow]:
         ends = [_FlowEnd(client, end.socket, exchange.anchor_ns), _FlowEnd(server, at_server, exchange.anchor_ns)]
         sender, receiver = ends if sends else reversed(ends)
         tcp = _tcp(sender, cell, client.start.tcp_mss_default, 6 if ":" in end.remote_host else 4)
-        sides = sender.side(cell, sends=True, tcp=tcp), receiver.side(cell, sends=False, tcp=TcpInfo())
-        yield Flow(exchange.pair, direction, numbers[direction], *sides)
+        sent, received = sender.side(cell, sends=True, tcp=tcp), receiver.side(cell, sends=False, tcp=TcpInfo())
+        if cell.transport == "udp":
+            sent = cut_sender(sent, received, receiver.lost)
+        yield Flow(exchange.pair, direction, numbers[direction], sent, received)
+
+
+def cut_sender(sender: Side | None, receiver: Side | None, lost: int | None) -> Side | None:
+    """Return a UDP sender with the datagrams sent up to the last one that the receiver counted, `lost` among them.
+
+    The two ends stop counting at different times: with `-R` the server sends for a round trip after its client's end.
+    What was on the way at that time is neither received nor lost. But if the receiver got nothing for 0.25 s until its
+    end, all datagrams of that time are lost. Without samples of the receiver, the sender's mean rate tells that time.
+    """
+    if sender is None or sender.datagrams is None or receiver is None:
+        return sender
+    if receiver.datagrams is None or lost is None:
+        return replace(sender, datagrams=None)
+    seen, sent = receiver.datagrams.count + lost, sender.datagrams.count
+    begin_ns, end_ns = receiver.first_byte_ns or 0, receiver.last_byte_ns or 0
+    times, counts = receiver.series.columns.get("t_ns", []), receiver.series.columns.get("bytes", [])
+    last_ns = next((at for at, count in zip(times, counts, strict=True) if count == counts[-1]), None)
+    if last_ns is None or counts[-1] == 0:
+        last_ns = begin_ns + round((sender.elapsed_ns or 0) * min(1.0, seen / sent)) if sent else end_ns
+    at_s = np.array([last_ns - begin_ns, end_ns - begin_ns]) / 1e9
+    before, until = (bytes_at(sender, begin_ns, at_s) * sent / max(1, sender.bytes)).tolist()
+    silent = end_ns - last_ns >= _SILENCE_NS and until - before > 1
+    return replace(sender, datagrams=replace(sender.datagrams, count=max(seen, round(until)) if silent else seen))
 
 
 def _samples(found: ProcessReport, socket: int | None) -> list[Sample]:
     return [sample for interval in found.intervals for sample in interval.streams if sample.socket == socket]
 
 
+def lost_datagrams(found: ProcessReport, socket: int | None) -> int | None:
+    """Return how many datagrams up to the highest sequence number did not reach a UDP receiver; None if unknown."""
+    lost = total(sample.lost_packets for sample in _samples(found, socket))
+    return None if lost is None else max(0, lost)
+
+
 class _FlowEnd:
     def __init__(self, found: ProcessReport, socket: int | None, anchor_ns: int) -> None:
-        self.report, self._anchor_ns = found, anchor_ns
+        self.report, self._socket, self._anchor_ns = found, socket, anchor_ns
         self.samples = _samples(found, socket)
         sides = ((end, end.sender, end.receiver, end.udp) for end in found.end.streams)
         self._end = next((end for end, *own in sides if any(each and each.socket == socket for each in own)), None)
+
+    @property
+    def seen(self) -> int | None:
+        """Return the highest sequence number, from 1, that a UDP receiver counted; None if unknown."""
+        return total(sample.packets for sample in self.samples)
+
+    @property
+    def lost(self) -> int | None:
+        return lost_datagrams(self.report, self._socket)
 
     def total(self, *, sends: bool) -> Total | None:
         end = self._end
         return None if end is None else end.udp or (end.sender if sends else end.receiver)
 
     def side(self, cell: Cell, *, sends: bool, tcp: TcpInfo) -> Side | None:
-        """Return the `Side` with what this end counted; None if the report has no samples of the flow."""
-        if not self.samples:
+        """Return the `Side` with what this end counted; None if it has no samples of the flow, or wrong ones."""
+        if not self.samples or (not sends and self.contradicts(cell)):
             return None
         counts = list(accumulate(sample.bytes for sample in self.samples))
         total, counted, last_s = self.total(sends=sends), counts[-1], self.samples[-1].end
@@ -292,9 +342,24 @@ class _FlowEnd:
             buffers_doubled=start.system_info.partition(" ")[0] in ("", "Linux"),
             tcp=tcp,
             granted=Settings({CONGESTION: self.report.end.sender_tcp_congestion} if sends and not udp else {}),
-            datagrams=_datagrams(total, sends, counted, cell) if udp and total is not None else None,
+            datagrams=self._datagrams(total, sends, counted, cell) if udp and total is not None else None,
             series=Series(self._columns(counts, tcp.mss)),
         )
+
+    def contradicts(self, cell: Cell) -> bool:
+        """Tell whether a UDP receiver's bytes and datagrams cannot both be true, as with `--skip-rx-copy`."""
+        if cell.transport != "udp" or self.seen is None or self.lost is None:
+            return False
+        return contradicting(sum(sample.bytes for sample in self.samples), self.seen, self.lost, cell)
+
+    def _datagrams(self, end: Total, sends: bool, counted: int, cell: Cell) -> Datagrams | None:
+        """Return the datagram counts of this end; None if unknown. A receiver's count follows from those it missed."""
+        if sends:
+            return None if end.packets is None else Datagrams(count=end.packets)
+        if self.seen is None or self.lost is None:
+            return None
+        most = counted // cell.message_bytes if cell.message_bytes else self.seen
+        return Datagrams(min(self.seen - self.lost, most), reordered=end.out_of_order, jitter_ns=end.jitter_ns)
 
     def _at_ns(self, seconds: float) -> int:
         return self._anchor_ns + round(seconds * 1e9)
@@ -353,11 +418,15 @@ def _segments(window: int | None, mss: int | None) -> int | None:
     return window // mss if window and mss else None
 
 
-def _datagrams(total: Total, sends: bool, counted: int, cell: Cell) -> Datagrams | None:
-    """Return the datagram counts of one end; None if unknown. A receiver's count follows from packets and losses."""
-    if total.packets is None:
-        return None
-    if sends:
-        return Datagrams(count=total.packets)
-    most = counted // cell.message_bytes if cell.message_bytes else total.packets
-    return Datagrams(min(total.arrived, most), reordered=total.out_of_order, jitter_ns=total.jitter_ns)
+def receivers_contradict(found: ProcessReport, cell: Cell) -> bool:
+    """Tell whether a UDP receiver in this report has bytes and datagrams that cannot both be true."""
+    return any(_FlowEnd(found, opened.socket, 0).contradicts(cell) for opened in found.start.connected)
+
+
+def contradicting(received: int, seen: int, lost: int, cell: Cell) -> bool:
+    """Tell whether `received` bytes cannot be those of the datagrams up to number `seen` without those `lost`.
+
+    More bytes are possible, because a datagram may come twice.
+    """
+    size = cell.message_bytes or 0
+    return size > 0 and (received % size > 0 or received < max(0, seen - lost) * size or (received > 0 and seen == 0))

@@ -17,7 +17,19 @@ from pydantic import ValidationError
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable
 from rigctl.base.version import __version__
-from rigctl.measure.iperf3 import MOST_MESSAGE, EndOfStream, Exchange, Interval, ProcessReport, Total, flows_of_pair
+from rigctl.measure.iperf3 import (
+    MOST_MESSAGE,
+    EndOfStream,
+    Exchange,
+    Interval,
+    ProcessReport,
+    Total,
+    contradicting,
+    cut_sender,
+    flows_of_pair,
+    lost_datagrams,
+    receivers_contradict,
+)
 from rigctl.model.contract import invalid_reason
 from rigctl.model.window import CommonWindow, cut_to_window, median_goodput_bps
 from rigctl.records import (
@@ -44,6 +56,10 @@ _BEGIN_NS: Final = 10**9  # start of every test on an arbitrary clock, as iperf3
 _MOST_NAME: Final = 64
 _NOTHING: Final = "Nothing was imported"
 _MOST_QUOTE: Final = 60
+_CONTRADICTION: Final = (
+    "{file}: the receiver's bytes are not those of the datagrams that it counted, as with --skip-rx-copy of iperf3 "
+    "3.19 to 3.21. Goodput and loss are unknown."
+)
 _OBJECT: Final = re.compile(r"^[ \t]*\{(?=\s*[\"}])", re.MULTILINE)
 """Matches the start of a JSON object in a line; a brace that no quoted name follows is text: `{host-a} starts`."""
 _NEXT: Final = re.compile(r"[\s,\[]*\{(?=\s*[\"}])")
@@ -92,13 +108,25 @@ class RunFromFiles:
 def reports_of(place: str, content: bytes) -> list[ReportFile]:
     """Return the reports in a file, which may have text around reports. Raise `InputError` if there is no report.
 
-    Programs that start iperf3 may add messages and lines, and PowerShell writes UTF-16.
+    Programs that start iperf3 may add messages and lines, and PowerShell writes UTF-16. Events of --json-stream are
+    passed over if the report of the same test follows, as --json-stream-full-output prints it.
     """
     text, at, found = _text(content), 0, []
+    streamed: str | None = None  # place of a test's first event whose report has not come yet
     while (begin := _object_at(text, at)) is not None:
         value, at = _value(place, text, begin)
         line = text.count("\n", 0, begin) + 1
-        found.append(_report_file(place if line == 1 else f"{place}:{line}", value))
+        where = place if line == 1 else f"{place}:{line}"
+        if not isinstance(value, dict) or "event" not in value:
+            found.append(_report_file(where, value))
+            streamed = None
+        elif streamed is None:
+            streamed = where
+        elif value["event"] == "start":
+            break
+    if streamed is not None:
+        what = "is from --json-stream, without a report. Give iperf3 --json-stream-full-output, or -J alone"
+        raise InputError(f"{streamed}: {what}. {_NOTHING}")
     if not found:
         first = next((line.strip() for line in text.splitlines() if line.strip()), None)
         is_what = "is empty" if first is None else f"has no JSON. It begins with {printable(first[:_MOST_QUOTE])!r}"
@@ -137,8 +165,6 @@ def _value(place: str, text: str, begin: int) -> tuple[object, int]:
 
 
 def _report_file(place: str, value: object) -> ReportFile:
-    if isinstance(value, dict) and "event" in value:
-        raise InputError(f"{place}: is from --json-stream. rigctl reads what iperf3 prints with -J alone. {_NOTHING}")
     try:
         report = ProcessReport.model_validate(value)
     except ValidationError as error:
@@ -188,17 +214,21 @@ def import_reports(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Run
     names = _names(taken, nodes)
     cells: dict[Cell, int] = {}
     repetitions, places = [], []
+    notes = dict[str, None]()
     for both in sorted(_by_test(taken), key=_start_of_both):
         cell = _cell(both, names)
         cells[cell] = cells.get(cell, 0) + 1
         number = list(cells).index(cell) + 1
         repetitions.append(_repetition(replace(cell, number=number), cells[cell], both))
+        notes |= dict.fromkeys(
+            _CONTRADICTION.format(file=one.place.rpartition("/")[2]) for one in both if _contradicts(one, cell)
+        )
         places.append(" and ".join(one.place for one in both))
     numbered = tuple(replace(cell, number=number) for number, cell in enumerate(cells, 1))
     versions = sorted({printable(one.report.start.version.removeprefix("iperf ")[:_MOST_NAME]) for one in taken})
     plan = RunPlan(
         title="Imported from iperf3",
-        notes="",
+        notes="\n".join(notes),
         scenario_name=IPERF3,
         scenario_yaml="",
         rig_name="imported",
@@ -213,6 +243,15 @@ def import_reports(taken: Sequence[ReportFile], nodes: Mapping[str, str]) -> Run
     return RunFromFiles(
         plan, tuple(repetitions), tuple(places), facts, {"rigctl": __version__, IPERF3: ", ".join(versions)}
     )
+
+
+def _contradicts(one: ReportFile, cell: Cell) -> bool:
+    if cell.transport == "tcp":
+        return False
+    sent = {sample.socket for interval in one.report.intervals for sample in interval.streams if sample.sender}
+    at_server = [end.udp for end in one.report.end.streams if end.udp is not None and end.udp.socket in sent]
+    of_totals = one.client and bool(at_server) and _bytes_contradict(one.report, at_server, cell)
+    return of_totals or receivers_contradict(one.report, cell)
 
 
 def _by_test(taken: Sequence[ReportFile]) -> list[list[ReportFile]]:
@@ -332,17 +371,31 @@ def _with_totals(measured: Sequence[Flow], report: ProcessReport, cell: Cell) ->
     """Return the flows of a client's report; the server's ends, which have no samples there, get its totals."""
     totals = {one.socket: end for end in report.end.streams for one in (end.sender, end.receiver, end.udp) if one}
     ends = [totals.get(opened.socket, EndOfStream()) for opened in report.start.connected]
-    pairs, udp = [*zip(measured, ends, strict=True)], cell.transport == "udp"
-    arrived = sum(end.udp.arrived for flow, end in pairs if flow.receiver is None and end.udp is not None)
-    return tuple(
-        replace(
-            flow,
-            sender=flow.sender or (_datagrams_sent(end.udp, flow.receiver) if udp else _total_of(end.sender)),
-            receiver=flow.receiver
-            or (_datagrams_received(end.udp, arrived, report, cell) if udp else _total_of(end.receiver)),
+    pairs = [*zip(measured, ends, strict=True)]
+    if cell.transport == "tcp":
+        return tuple(
+            replace(
+                flow,
+                sender=flow.sender or _total_of(end.sender),
+                receiver=flow.receiver or _total_of(end.receiver),
+            )
+            for flow, end in pairs
         )
-        for flow, end in pairs
-    )
+    at_server = [end.udp for flow, end in pairs if flow.direction is Direction.FORWARD and end.udp is not None]
+    return tuple(_with_datagrams(flow, end.udp, at_server, report, cell) for flow, end in pairs)
+
+
+def _with_datagrams(
+    flow: Flow, end: Total | None, at_server: Sequence[Total], report: ProcessReport, cell: Cell
+) -> Flow:
+    """Return a UDP flow with the server's end, made of the totals of the flow and of all flows that went there."""
+    if flow.direction is Direction.FORWARD:
+        receiver = _datagrams_received(end, at_server, report, cell)
+        return replace(
+            flow, sender=cut_sender(flow.sender, receiver, end.lost_packets if end else None), receiver=receiver
+        )
+    sender = _datagrams_sent(end, flow.receiver)
+    return replace(flow, sender=cut_sender(sender, flow.receiver, lost_datagrams(report, end.socket) if end else None))
 
 
 def _total_of(total: Total | None) -> Side | None:
@@ -360,19 +413,32 @@ def _datagrams_sent(total: Total | None, receiver: Side | None) -> Side | None:
     return replace(side, datagrams=Datagrams(total.packets))
 
 
-def _datagrams_received(total: Total | None, arrived: int, report: ProcessReport, cell: Cell) -> Side | None:
-    """Return the `Side` of a server that received datagrams; None if unknown.
+def _datagrams_received(
+    end: Total | None, at_server: Sequence[Total], report: ProcessReport, cell: Cell
+) -> Side | None:
+    """Return the `Side` of a server that received datagrams; None if unknown, or if its counts contradict each other.
 
     Since iperf3 3.10 a client's report has the bytes that the server received from all flows together. Each flow gets
     a part in proportion to its datagrams that were not lost.
     """
-    received = report.end.sum_received
-    if total is None or received is None or not received.bytes or not received.end or not arrived:
+    received, arrived = report.end.sum_received, sum(each.arrived for each in at_server)
+    if end is None or received is None or not received.bytes or not received.end or not arrived:
         return None
-    count = round(received.bytes * total.arrived / arrived / (cell.message_bytes or 1))
-    counted = Datagrams(count, reordered=total.out_of_order, jitter_ns=total.jitter_ns)
+    if _bytes_contradict(report, at_server, cell):
+        return None
+    count = round(received.bytes * end.arrived / arrived / (cell.message_bytes or 1))
+    counted = Datagrams(count, reordered=end.out_of_order, jitter_ns=end.jitter_ns)
     end_ns = _BEGIN_NS + round(received.end * 1e9)
     return Side(count * (cell.message_bytes or 1), _BEGIN_NS, end_ns, datagrams=counted)
+
+
+def _bytes_contradict(report: ProcessReport, at_server: Sequence[Total], cell: Cell) -> bool:
+    """Tell whether the server's bytes in a client's report cannot be those of the datagrams that it counted."""
+    received, lost = report.end.sum_received, sum(each.lost_packets or 0 for each in at_server)
+    if received is None:
+        return False
+    seen = lost + 1 if received.packets is None else received.packets
+    return contradicting(received.bytes, seen, lost, cell)
 
 
 def _window(cell: Cell, measured: Sequence[Flow]) -> CommonWindow | None:

@@ -138,8 +138,8 @@ def install(name: str, settings: NightlySettings, now_s: float) -> Installation:
     units = unit_files(name)
     try:
         units[0].parent.mkdir(parents=True, exist_ok=True)
-        units[0].write_text(service(name, night_command(name), environment))
-        units[1].write_text(timer(name, settings.at, skipped_nights(settings.at, now_s)))
+        units[0].write_text(service(name, night_command(name), environment), encoding="utf-8")
+        units[1].write_text(timer(name, settings.at, skipped_nights(settings.at, now_s)), encoding="utf-8")
     except OSError as error:
         raise RigError(f"{error.filename}: cannot be written: {error.strerror}") from error
     _systemctl("daemon-reload")

@@ -69,7 +69,7 @@ def _read(file: Path) -> dict[str, str]:
         if found.st_mode & 0o077:
             mode = f"{stat.S_IMODE(found.st_mode):04o}"
             raise InputError(f"--secrets {file}: others may read it (mode {mode}), so it is not used. chmod 600 {file}")
-        lines = file.read_text().splitlines()
+        lines = file.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"--secrets {file}: cannot be read: {error}") from None
     secrets = {}

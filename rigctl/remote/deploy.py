@@ -23,11 +23,12 @@ from rigctl.base.processes import run_in_thread
 from rigctl.base.texts import printable
 from rigctl.remote.agent import Agent, running
 from rigctl.remote.build import KERNELS, Binary, find_agents, reason_no_agent
-from rigctl.remote.host import CommandOutput, Host, shell, sudo_refusal
+from rigctl.remote.host import SUDO_S, CommandOutput, Host, LateError, shell, sudo_late, sudo_refusal
 from rigctl.remote.lock import LockRequest, Queue
 from rigctl.remote.windows.install import HELD_S, explain_end, install_by_sftp, quote_word
 from rigctl.rig.inventory import Node
 
+_CHECK_DEADLINE_S: Final = 10.0
 _UPLOAD_DEADLINE_S: Final = 30.0
 WATCHDOG_S: Final = 15
 """An agent that receives no line for this time ends (docs/reference/agent-protocol.md)."""
@@ -66,7 +67,7 @@ usable() {
   chmod 700 "$1" || return 1
   t=$1/.try-$$
   printf '#!/bin/sh\\nexit 0\\n' >"$t" && chmod 700 "$t" && "$t"; r=$?
-  rm -f "$t"
+  rm -f "$t" 2>/dev/null
   return $r
 }
 passed=
@@ -114,7 +115,7 @@ class Deployment:
 async def deploy(host: Host, folder: Path | None = None) -> Deployment:
     """Return the agent on the node; upload it from `folder` (default: the bundled agents) if missing or wrong."""
     binaries = {binary.machine: binary for binary in await run_in_thread(find_agents, folder)}
-    reply = await host.run(shell(_check_script(binaries, sudo=host.node.sudo), sudo=host.node.sudo))
+    reply = await _run(host, _check_script(binaries, sudo=host.node.sudo), _CHECK_DEADLINE_S)
     binary, state, held, path = _read_check(host, binaries, reply)
     deployed = Deployment(path, binary.sha256, _note(reply.stdout, path))
     if state != "there" or not await _is_intact(host, deployed, held):
@@ -133,7 +134,7 @@ async def agent_on(host: Host, claim: LockRequest | None = None) -> AsyncIterato
     deployed = await deploy(host)
     async with (
         host.process(_start_command(host.node, deployed, claim)) as process,
-        running(host.node.name, process, host.node.patience, queue) as agent,
+        running(host.node.name, process, host.node.patience, queue, SUDO_S if host.node.sudo else 0.0) as agent,
     ):
         agent.note = deployed.note
         yield agent
@@ -148,6 +149,18 @@ async def _windows_agent_on(host: Host, claim: LockRequest | None, queue: Queue 
         async with running(host.node.name, process, host.node.patience, queue, HELD_S) as agent:
             agent.path = own.path
             yield agent
+
+
+async def _run(host: Host, script: str, deadline_s: float, data: bytes = b"") -> CommandOutput:
+    """Run `script`, as root if the node has `sudo: true`; sudo may take `SUDO_S` longer."""
+    sudo = host.node.sudo
+    deadline_s += SUDO_S if sudo else 0.0
+    try:
+        return await host.run(shell(script, sudo=sudo), input=data, deadline_s=deadline_s)
+    except LateError as late:
+        if not sudo:
+            raise
+        raise NodeError(host.node.name, sudo_late(deadline_s * host.node.patience, late.said)) from None
 
 
 def _start_command(node: Node, deployed: Deployment, claim: LockRequest | None) -> str:
@@ -209,8 +222,7 @@ async def _is_intact(host: Host, deployed: Deployment, held: str) -> bool:
     """Tell whether the node's file is the right agent; fetch and hash it here if the node has no SHA-256 tool."""
     if held != "unknown":
         return held == deployed.sha256
-    read = shell(f"cat {shlex.quote(deployed.path)}", sudo=host.node.sudo)
-    fetched = await host.run(read, deadline_s=_UPLOAD_DEADLINE_S)
+    fetched = await _run(host, f"cat {shlex.quote(deployed.path)}", _UPLOAD_DEADLINE_S)
     return hashlib.sha256(fetched.output).hexdigest() == deployed.sha256
 
 
@@ -218,7 +230,7 @@ async def _upload(host: Host, deployed: Deployment, data: bytes) -> None:
     folder = deployed.path.rpartition("/")[0]
     names = {"f": deployed.path, "h": deployed.sha256, "t": f"{folder}/.new-{secrets.token_hex(8)}"}
     script = "\n".join([*(f"{name}={shlex.quote(value)}" for name, value in names.items()), _SUM, _UPLOAD])
-    reply = await host.run(shell(script, sudo=host.node.sudo), input=data, deadline_s=_UPLOAD_DEADLINE_S)
+    reply = await _run(host, script, _UPLOAD_DEADLINE_S, data)
     if reply.exit_code != 0:
         raise NodeError(host.node.name, f"could not put the agent into {folder}: {reply.complaint}")
     if not await _is_intact(host, deployed, reply.stdout.split()[-1]):

@@ -1,11 +1,12 @@
 """Runs commands on a connected node, as the SSH user or as root, with a deadline and limited output."""
 
 import asyncio
+import re
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import asyncssh
 
@@ -36,16 +37,55 @@ _TRANSPORTS: Final[Mapping[Transport, Callable[[Node, AsyncExitStack], Awaitable
     "srun": srun.open_srun,
     "local": local.open_local,
 }
-SUDO_ASKS: Final = "sudo asks for a password"
-# Error text of sudo in the C locale → meaning for the user.
-_REFUSALS: Final = (
-    ("password is required", SUDO_ASKS),
-    ("terminal is required", SUDO_ASKS),
-    ("not in the sudoers", "sudo does not know {who}"),
-    ("not allowed", "sudo does not let {who} run a shell as root"),
-    ("may not run", "sudo does not let {who} run a shell as root"),
-    ("must have a tty", "sudo wants a terminal (requiretty in its sudoers file)"),
+SUDO_S: Final = 20.0
+"""Time in s that sudo may take before it runs a command: it may wait for DNS, for the node's own name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SudoRefusal:
+    """Why sudo runs no root shell, and the line for its rules that allows it; both with `{who}` for the user."""
+
+    code: Literal["password", "refused", "tty"]
+    meaning: str
+    line: str = "{who} ALL=(root) NOPASSWD: ALL"
+
+
+_ASKS: Final = SudoRefusal("password", "sudo asks for a password")
+_FORBIDS: Final = SudoRefusal("refused", "sudo does not let {who} run a shell as root")
+_WANTS_TERMINAL: Final = SudoRefusal(
+    "tty", "sudo wants a terminal (requiretty in its rules)", "Defaults:{who} !requiretty"
 )
+# Error text of sudo and sudo-rs in the C locale → meaning for the user.
+_REFUSALS: Final = (
+    (
+        "must have a tty",
+        SudoRefusal("tty", "sudo wants a terminal (requiretty in its rules)", "Defaults:{who} !requiretty"),
+    ),
+    ("password is required", _ASKS),
+    ("terminal is required", _ASKS),
+    ("authentication is required", _ASKS),
+    ("not in the sudoers", SudoRefusal("refused", "sudo does not know {who}")),
+    ("not allowed", _FORBIDS),
+    ("may not run", _FORBIDS),
+    ("I'm afraid I can't do that", _FORBIDS),
+)
+_OF_SUDO: Final = re.compile(r"^sudo(?:-rs)?: ", re.MULTILINE)
+_UNRESOLVED: Final = "unable to resolve host"
+
+
+class LateError(NodeError):
+    """A command had not finished by its deadline. `said` is what it had printed on standard error."""
+
+    def __init__(self, node: str, what: str, said: str) -> None:
+        last = last_line(said)
+        super().__init__(node, f"{what}; it said: {last}" if last else what)
+        self.said = said
+
+
+def last_line(said: str) -> str:
+    """Return the last line that is not blank, made printable and cut; empty if there is none."""
+    lines = [printable(line.strip()) for line in said.splitlines() if line.strip()]
+    return lines[-1][:_LAST_WORDS] if lines else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +111,10 @@ class CommandOutput:
 
 
 def _complaint(errors: bytes, ending: Ending) -> str:
-    lines = [printable(line.strip()) for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
+    said = last_line(errors.decode("utf-8", "replace"))
     how = f"exit code {ending.exit_code}" if ending.exit_code is not None else "cut off"
     how = f"killed by SIG{printable(ending.signal[:20])}" if ending.signal else how  # a server may send any text
-    return f"{lines[-1][:_LAST_WORDS]} ({how})" if lines else how
+    return f"{said} ({how})" if said else how
 
 
 class RemoteProcess:
@@ -195,14 +235,17 @@ class Host:
         Raise `NodeError` if the connection is lost, `deadline_s` passes, or the output exceeds `_OUTPUT_LIMIT`.
         """
         deadline_s *= self.node.patience
+        started: RemoteProcess | None = None
         try:
             async with self.process(command) as process, asyncio.timeout(deadline_s):
+                started = process
                 async with asyncio.TaskGroup() as group:
                     output = group.create_task(self._output(process, command))
                     group.create_task(_feed(process, input))
                 return CommandOutput(await process.wait(), output.result(), process.errors)
         except TimeoutError:
-            raise NodeError(self.node.name, f"not finished within {deadline_s:g} s: {_short(command)}") from None
+            said = started.errors.decode("utf-8", "replace") if started is not None else ""
+            raise LateError(self.node.name, f"not finished within {deadline_s:g} s: {_short(command)}", said) from None
         except ExceptionGroup as group_error:
             raise group_error.exceptions[0] from None
 
@@ -311,13 +354,26 @@ def sudo_refusal(node: Node, reply: CommandOutput) -> str | None:
     leave = f"or leave `sudo: true` out of node {node.name} in the rig file"
     if reply.exit_code == 127 and "sudo" in reply.stderr:
         return f"sudo is not installed there. Install it, log in as root, {leave}"
-    if (meaning := sudo_meaning(reply.stderr)) is None:
-        return None
-    why = meaning.format(who=node.user or "the user")
-    rule = shlex.quote(f"{node.user or 'USER'} ALL=(root) NOPASSWD: ALL")
-    return f"{why}. As root on the node: echo {rule} >/etc/sudoers.d/rigctl, {leave}"
+    if (refusal := sudo_meaning(reply.stderr)) is None:
+        if not _OF_SUDO.search(reply.stderr):
+            return None
+        return f"sudo runs no shell as root: {reply.complaint}. Make `sudo -n sh` work there, log in as root, {leave}"
+    who = node.user or "USER"
+    why = refusal.meaning.format(who=node.user or "the user")
+    line = shlex.quote(refusal.line.format(who=who))
+    return f"{why}. As root on the node: echo {line} >>/etc/sudoers.d/rigctl, {leave}"
 
 
-def sudo_meaning(said: str) -> str | None:
-    """Return the meaning of sudo's error message, with `{who}` for the user; None for an unknown message."""
-    return next((meaning for sign, meaning in _REFUSALS if sign in said), None)
+def sudo_meaning(said: str) -> SudoRefusal | None:
+    """Return what sudo's error message means; None for an unknown message."""
+    return next((refusal for sign, refusal in _REFUSALS if sign in said), None)
+
+
+def sudo_late(deadline_s: float, said: str) -> str:
+    """Return that a command by sudo had not finished by its deadline, with sudo's words and a remedy."""
+    words = f"; it said: {last_line(said)}" if last_line(said) else ""
+    if _UNRESOLVED in said:
+        remedy = 'As root on the node, give its own name an address: echo "127.0.1.1 $(hostname)" >>/etc/hosts'
+    else:
+        remedy = "Find out there what it waits for: time sudo -n id"
+    return f"sudo takes longer than {deadline_s:g} s{words}. {remedy}"

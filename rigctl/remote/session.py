@@ -15,7 +15,7 @@ from rigctl.base.logs import about
 from rigctl.base.processes import limit_met
 from rigctl.remote.agent import Agent
 from rigctl.remote.deploy import WATCHDOG_S, agent_on
-from rigctl.remote.host import Host, connect_node
+from rigctl.remote.host import SUDO_S, Host, connect_node
 from rigctl.remote.lock import LockRequest
 from rigctl.remote.windows.install import HELD_S
 from rigctl.rig.inventory import Rig
@@ -50,7 +50,7 @@ class Session:
         when the semaphore `turns` admits the node.
         """
         self._node, self._name, self._claim = rig.nodes[name], name, claim
-        self._deadline_s = _OPEN_DEADLINE_S * self._node.patience
+        self._deadline_s = (_OPEN_DEADLINE_S + (SUDO_S if self._node.sudo else 0.0)) * self._node.patience
         self._arrived, self._turns = arrived, turns or asyncio.Semaphore()
         self.stage = "ssh"  # what opening waits for: "ssh", then "agent", or "lock" if another run holds the node
         self._opened: asyncio.Future[tuple[Host, Agent]] = asyncio.get_running_loop().create_future()

@@ -15,6 +15,7 @@ from typing import Final
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.remote.local import ProcessChannel, spawn
+from rigctl.rig.allocation import component_of
 from rigctl.rig.inventory import Node
 
 _START_DEADLINE_S: Final = 10.0
@@ -60,7 +61,9 @@ class SrunConnection:
 
     def __init__(self, node: Node, program: str, job: str) -> None:
         self._node, self._job = node, job
-        self._words = (program, f"--jobid={job}", f"--nodelist={node.address}", *_OPTIONS)
+        component = component_of(node.address)
+        of_component = [] if component is None else [f"--het-group={component}"]
+        self._words = (program, f"--jobid={job}", *of_component, f"--nodelist={node.address}", *_OPTIONS)
         kept = ("SLURM_CONF", "SLURM_CLUSTER_NAME", "SLURM_JWT")
         self._environment = {
             name: value

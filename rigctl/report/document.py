@@ -110,7 +110,7 @@ def document(view: RunView) -> Document:
         title=info.plan.title or info.plan.scenario_name,
         run=info.run,
         about=(rig_words(info.plan), *when(info)),
-        notes=info.plan.notes,
+        notes="" if info.plan.imported else info.plan.notes,  # of an import, they are a finding
         findings=by_weight(findings),
         results=tuple(results),
         sections=(*rest, *_closing(view, parts)),

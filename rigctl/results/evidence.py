@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rigctl.base.values import divide, least, mean_of_all, total
-from rigctl.limits.limit import BY_SHARED_LINK
 from rigctl.limits.ceilings import LINE_RATE, losses_allow_mbps, reaches, window_allows_bps
 from rigctl.limits.hosts import ProcessorUse
 from rigctl.limits.kinds import EvidenceKind, Kinds, kinds_of_flows
+from rigctl.limits.limit import BY_SHARED_LINK
 from rigctl.limits.links import DataPath, Links, LinkShares
 from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.model.counters.points import CountingPoint, PointKind

@@ -18,12 +18,16 @@ from rigctl.base.processes import run_bounded
 from rigctl.base.texts import printable
 from rigctl.rig.fields import NODE_NAME, is_address
 from rigctl.rig.inventory import BY_SSH
+from rigctl.rig.ranges import host_names
 from rigctl.yamlfile import MistakesError, YamlDocument
+from rigctl.yamlfile.fields import FieldError
 
 KEY: Final = "slurm"
 _SCONTROL_DEADLINE_S: Final = 20.0
 _FIELD: Final = re.compile(r"(?:^|\s)(\w+)=(\S*)")
 _SHOWN: Final = 200
+_COMMA: Final = re.compile(r",(?![^\[\]]*\])")  # not within brackets
+_MOST_COMPONENTS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +91,29 @@ def members_of(output: str) -> list[Member]:
     return members
 
 
+def node_lists() -> list[str]:
+    """Return Slurm's list of nodes of each component of a heterogeneous job; of another job, the only list or none."""
+    size = os.environ.get("SLURM_HET_SIZE", "")
+    if not size.isdigit() or not 0 < int(size) <= _MOST_COMPONENTS:
+        return [os.environ.get("SLURM_JOB_NODELIST", "")]
+    return [os.environ.get(f"SLURM_JOB_NODELIST_HET_GROUP_{number}", "") for number in range(int(size))]
+
+
+def component_of(name: str) -> int | None:
+    """Return the number of the component of a heterogeneous job that has the node `name`; None in another job."""
+    lists = node_lists()
+    for number, listed in enumerate(lists if len(lists) > 1 else ()):
+        try:
+            if any(name in host_names(part) for part in _COMMA.split(listed)):
+                return number
+        except FieldError:
+            continue
+    return None
+
+
 def members_here(*, srun: bool) -> list[Member]:
     """Return the nodes of the allocation in which rigctl runs. Raise `InputError` for fewer than two nodes."""
-    listed = os.environ.get("SLURM_JOB_NODELIST")
+    listed = ",".join(filter(None, node_lists()))
     if not listed:
         raise InputError(
             "slurm: this is no Slurm allocation (SLURM_JOB_NODELIST is not set). Run rigctl in one, as in "

@@ -48,8 +48,8 @@ def rig_mistakes(document: YamlDocument, model: RigFile, folder: Folder) -> Iter
             continue  # several local nodes share this machine and differ in their data addresses
         first = first_with_address.setdefault((node.address, node.port, node.jump), name)
         if first != name:
-            what = f'node "{name}": has the same address as "{first}". One host is one node. '
-            what += "To measure each card of a host, give each node the address of its card."
+            how = "give each node its card's own address, as in address: 192.0.2.1"
+            what = f'node "{name}": has the same address as "{first}". For two cards or VLANs of one host, {how}.'
             yield document.mistake(("nodes", name, "address"), what)
     yield from _switch_mistakes(document, model)
     for name, entry in model.switches.items():

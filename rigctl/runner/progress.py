@@ -14,6 +14,7 @@ from rigctl.display.layout import short_rate
 from rigctl.figures import FlowGroup
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, THROUGHPUT, over_flows
+from rigctl.findings.text import pct_text
 from rigctl.measure.orders import StreamEnds
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status, Stream
@@ -238,7 +239,7 @@ def _counts(cell: Cell, flows: Sequence[Flow]) -> dict[str, str]:
     whole = flows if len(flows) == len(cell.streams) * cell.parallel else ()
     if cell.transport == "udp":
         loss = LOSS.of(FlowGroup(cell, whole))
-        return {"Loss %": "–" if loss is None else f"{loss:.3g}"}
+        return {"Loss %": "–" if loss is None else pct_text(loss, 3)}
     again = total(flow.retransmits for flow in whole)
     return {"Retransmits": "–" if again is None else f"{again:,}"}
 

@@ -8,6 +8,7 @@ import difflib
 import re
 import stat
 import unicodedata
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, Final, TypeAlias
 
@@ -58,6 +59,17 @@ _OWN_WORDS: Final = (
     ("second occurrence", "another anchor (&name) before this one has the same name. Rename one of them."),
 )
 """Maps parts of PyYAML's messages to rigctl's messages."""
+# Signs of web pages and input methods that look like those of YAML.
+_LOOKALIKES: Final = {
+    "\u00a0": ("no-break space", "a space"),
+    "\u2007": ("figure space", "a space"),
+    "\u202f": ("narrow no-break space", "a space"),
+    "\u3000": ("ideographic space", "a space"),
+    "\uff1a": ("full-width colon", '": "'),
+    "\uff0c": ("full-width comma", '", "'),
+}
+_LOOKALIKE: Final = re.compile(f"[{''.join(_LOOKALIKES)}]")
+_SPACES: Final = re.compile("[\u00a0\u2007\u202f\u3000]")
 Scalar: TypeAlias = str | int | float | bool | None
 _ENDINGS: Final = (".yaml", ".yml")
 
@@ -182,6 +194,9 @@ class _Walk:
             span = _span(key_node)
             if not isinstance(key_node, ScalarNode) or not key_node.value or self.has_tag(key_node):
                 raise self.refused(span, "a key must be a plain text, followed by a colon.")
+            if not key_node.style and (sign := _LOOKALIKE.search(key_node.value)) is not None:
+                at = replace(span, column=span.column + sign.start(), length=1)
+                raise self.refused(at, _in_place_of(sign[0]))
             key = printable(key_node.value)
             place = (*path, key)
             if key in entries:
@@ -220,6 +235,8 @@ def parse_document(name: str, text: str) -> YamlDocument:
         raise MistakesError([Mistake(name, "the file is empty: expected keys and values, as in title: My test.")])
     walk = _Walk(name, text)
     if not isinstance(root, MappingNode):
+        if (sign := _LOOKALIKE.search(text)) is not None:
+            raise walk.refused(span_of_offset(text, sign.start()), _in_place_of(sign[0]))
         raise walk.refused(_span(root), "expected keys and values at the top, as in title: My test.")
     data = walk.value(root, ())
     return YamlDocument(name, text, data, walk.spans, walk.keys, mistakes=tuple(walk.mistakes))
@@ -227,7 +244,7 @@ def parse_document(name: str, text: str) -> YamlDocument:
 
 def plain_value(key: str | int, text: str) -> Scalar:
     """Return the value of unquoted `text` for `key`: a number, True, False, None or a text (also a too long number)."""
-    text = text.strip()
+    text = (text if key in _TEXT_KEYS else _SPACES.sub(" ", text)).strip()
     if text.lower() in _WORDS:
         value = _WORDS[text.lower()]
         return text if key in _TEXT_KEYS and value is not None else value
@@ -248,6 +265,11 @@ def _span(node: Node) -> Span:
     return Span(start.line + 1, start.column + 1, max(1, end.column - start.column) if whole else 1)
 
 
+def _in_place_of(sign: str) -> str:
+    called, wanted = _LOOKALIKES[sign]
+    return f"character U+{ord(sign):04X} ({called}) stands here, where YAML takes {wanted}. Type {wanted} in its place."
+
+
 def _syntax_mistake(name: str, text: str, error: yaml.MarkedYAMLError) -> Mistake:
     problem = printable(error.problem or "cannot be read")
     context = f" {printable(error.context)}" if error.context else ""
@@ -255,4 +277,8 @@ def _syntax_mistake(name: str, text: str, error: yaml.MarkedYAMLError) -> Mistak
     own = next((sentence for part, sentence in _OWN_WORDS if part in problem), None)
     what = own or f"not valid YAML{context}: {problem}.{hint}"
     mark = error.problem_mark or error.context_mark
+    lines = LINE_BREAK.split(text)[: mark.line + 1] if mark else []
+    for number in range(len(lines), max(0, len(lines) - 2), -1):  # the parser may notice it in the line below
+        if (sign := _LOOKALIKE.search(lines[number - 1].partition(" #")[0])) is not None:
+            return mistake_at(name, text, Span(number, sign.start() + 1), _in_place_of(sign[0]))
     return mistake_at(name, text, Span(mark.line + 1, mark.column + 1), what) if mark else Mistake(name, what)

@@ -149,3 +149,43 @@ def test_a_missing_extra_is_named_with_the_line_that_installs_it_and_all_else_wo
         message = f"rigctl: {purpose} needs the extra {extra} of rigctl: pip install 'rigctl[{extra}]'\n"
         assert answer == [2, "", message]
     assert {path.name for path in store.parent.iterdir()} == {"page.html", "r.db"}
+
+
+PLAN: Final = "rig: r.yaml\npairs: [pi1 -> pi2]\nduration: 1s\nmatrix: {window: [64K], parallel: [1, 2]}\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "command"),
+    [
+        ("latin-1", "show --all"),
+        ("koi8-r", "show --markdown"),
+        ("ascii", "show --json"),
+        ("latin-1", "runs --json"),
+        ("ascii", "plan s.yaml"),
+    ],
+)
+def test_a_terminal_that_lacks_signs_gets_others(
+    store: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, command: str
+) -> None:
+    (store.parent / "r.yaml").write_text(CLOSED_RIG, encoding="utf-8")
+    (store.parent / "s.yaml").write_text(f"title: Größe – 10 → 20 Ω\n{PLAN}", encoding="utf-8")
+    assert ended(store, sys.executable, "-m", "rigctl", "tag", "latest", "ort=Größe – Ω").returncode == 0
+    words = [sys.executable, "-m", "rigctl", *command.split()]
+    plain = ended(store, *words)
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    how: dict[str, Any] = {"cwd": store.parent, "capture_output": True, "timeout": DEADLINE_S}
+    environment = os.environ | {"RIGCTL_STORE": str(store), "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    done = subprocess.run(words, env=environment, **how)
+    assert (done.returncode, plain.returncode, done.stderr) == (0, 0, b""), done.stderr
+    if "--json" in command:
+        assert json.loads(done.stdout) == json.loads(plain.stdout)
+        return
+    lines = done.stdout.decode("utf-8" if "--markdown" in command else encoding).splitlines()
+    assert [len(line) for line in lines] == [len(line) for line in plain.stdout.splitlines()]  # columns stay aligned
+
+
+def test_a_message_on_an_error_needs_no_sign(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = ended(store, sys.executable, "-m", "rigctl", "show", "Größe–Ω")
+    assert done.returncode == 2
+    assert '"Gro?e-?"' in done.stderr, done.stderr

@@ -24,6 +24,7 @@ from rigctl.hosts import candidate
 from rigctl.hosts.fact import command_for
 from rigctl.hosts.facts import CHECK_FACTS, gather_facts, read_facts
 from rigctl.hosts.surroundings import ask_surroundings
+from rigctl.remote.children import children_on
 from rigctl.remote.deploy import agent_on, deploy
 from rigctl.remote.host import connect_node
 
@@ -75,6 +76,27 @@ async def test_what_a_start_up_file_prints_is_passed_over(sshd: Start, tmp_path:
         assert (await host.run("cat; exit 3", input=b"a\0\n")).output == b"a\0\n"
         async with agent_on(host) as agent:
             assert (await agent.clock()).node_ns > 0
+
+
+PRELOADED = ["/nope.so", "/usr/lib/libarmmem-${PLATFORM}.so", "/nope.so:/other.so"]
+
+
+@pytest.mark.parametrize("library", PRELOADED)
+async def test_a_library_that_every_program_misses_is_no_answer(sshd: Start, tmp_path: Path, library: str) -> None:
+    """ld.so prints a line on standard error for every program, as with a stale /etc/ld.so.preload."""
+    server = sshd(f"SetEnv LD_PRELOAD={library} XDG_CACHE_HOME={tmp_path} HOME={tmp_path.parent}")
+    async with connect_node(server.node()) as host:
+        assert "ld.so" in (await host.run("ls /")).stderr
+        around = await ask_surroundings(host.output, "lo", "127.0.0.1", ["127.0.0.2", "192.0.2.0"], ["/"])
+        assert (around.routes["127.0.0.2"].device, around.routes["127.0.0.2"].reason) == ("lo", "")
+        assert "ld.so" not in around.routes["192.0.2.0"].reason
+        assert around.disks[0].free_bytes
+        assert (await gather_facts(host.output, replace(host.node, data_interface="lo")))["kernel"].startswith("Linux")
+        async with agent_on(host) as agent:
+            assert (agent.note, (await agent.clock()).node_ns > 0) == (None, True)
+        async with children_on(host, DEADLINE_S) as children:
+            ended = await children.wait_end(children.start(["echo", "done"]))
+        assert (ended.exit_code, ended.output.strip().splitlines()[-1]) == (0, b"done")
 
 
 async def test_a_start_up_file_that_waits_for_input_is_named_and_gets_none_of_ours(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from openssh import GUEST, Start
-from processes import eventually_async
+from processes import eventually_async, program
 from user import User
 
 from rigctl.base.errors import NodeError
@@ -87,9 +87,50 @@ async def test_a_shared_folder_where_others_may_replace_the_agent_is_passed_over
 @pytest.mark.parametrize(("rules", "meant"), [(ASKS, "asks for a password"), (KNOWS_NOT, "(asks for a|does not know)")])
 async def test_a_sudo_that_asks_is_told_with_what_to_do(sshd: Start, rules: str, meant: str) -> None:
     async with connect_node(sshd(sudoers=rules).node(sudo=True)) as host:
-        advice = rf"echo '{GUEST} ALL=\(root\) NOPASSWD: ALL' >/etc/sudoers.d/rigctl"
+        advice = rf"echo '{GUEST} ALL=\(root\) NOPASSWD: ALL' >>/etc/sudoers.d/rigctl"
         with pytest.raises(NodeError, match=rf"^pi1: sudo {meant}.*{advice}, or leave `sudo: true` out of node pi1"):
             await deploy(host)
+
+
+@pytest.mark.parametrize("who", ["", f":{GUEST}"])
+async def test_a_sudo_that_wants_a_terminal_is_told_with_the_line_that_helps(sshd: Start, who: str) -> None:
+    defaults = f"Defaults{who} requiretty\n"
+    async with connect_node(sshd(sudoers=defaults + LETS).node(sudo=True)) as host:
+        advice = rf"echo 'Defaults:{GUEST} !requiretty' >>/etc/sudoers.d/rigctl"
+        with pytest.raises(NodeError, match=rf"^pi1: sudo wants a terminal.*{advice}, or leave"):
+            await deploy(host)
+    helped = f"{defaults}{LETS}Defaults:{GUEST} !requiretty\n"
+    async with connect_node(sshd(sudoers=helped).node(sudo=True)) as host, agent_on(host) as agent:
+        assert status(agent.hello.pid, "Uid:") == ["0"] * 4
+
+
+SUDO_RS = "sudo-rs: interactive authentication is required"
+SLOW = "sudo: unable to resolve host pi1: Temporary failure in name resolution"
+
+
+@pytest.mark.parametrize(
+    ("sudo", "told"),
+    [
+        (f"echo '{SUDO_RS}' >&2; exit 1", "^pi1: sudo asks for a password"),
+        ("echo \"sudo-rs: I'm sorry u. I'm afraid I can't do that\" >&2; exit 1", "sudo does not let rigguest run"),
+        ("echo 'sudo: unknown uid 47110' >&2; exit 1", r"sudo runs no shell as root: sudo: unknown uid 47110 \(exit"),
+    ],
+)
+async def test_another_sudo_is_told_by_its_own_words(sshd: Start, sudo: str, told: str) -> None:
+    server = sshd('SetEnv "PATH=/mnt/tools:/usr/bin:/bin"', sudoers=LETS)
+    server.inside("/mnt/tools").mkdir()
+    program(server.inside("/mnt/tools/sudo"), sudo)
+    async with connect_node(server.node(sudo=True)) as host:
+        with pytest.raises(NodeError, match=told):
+            await deploy(host)
+
+
+async def test_a_sudo_that_first_warns_of_the_hosts_name_works(sshd: Start) -> None:
+    server = sshd('SetEnv "PATH=/mnt/tools:/usr/bin:/bin"', sudoers=LETS)
+    server.inside("/mnt/tools").mkdir()
+    program(server.inside("/mnt/tools/sudo"), f"echo '{SLOW}' >&2; exec /usr/bin/sudo \"$@\"")
+    async with connect_node(server.node(sudo=True)) as host, agent_on(host) as agent:
+        assert status(agent.hello.pid, "Uid:") == ["0"] * 4
 
 
 async def test_a_node_without_sudo_is_told(sshd: Start) -> None:

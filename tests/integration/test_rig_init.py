@@ -219,6 +219,70 @@ def test_hosts_have_groups_and_how_ssh_goes_and_what_is_left_out_is_named(tmp_pa
         inventory_targets(inventory, ["serves"])
 
 
+CONSTRUCTED = """plugin: ansible.builtin.constructed
+strict: true
+compose:
+  ansible_user: "'ubuntu'"
+  ansible_port: 2200 + (inventory_hostname | regex_search('[0-9]+') | int)
+  ansible_host: private_ip
+  ansible_ssh_common_args: "'-o ProxyCommand=\\"ssh -W %h:%p -q ops@' ~ gate ~ '\\"'"
+"""
+
+
+def test_values_that_a_plugin_composes_are_those_that_ansible_uses(tmp_path: Path) -> None:
+    hosts = "all:\n  vars: {gate: bastion.lan}\n  hosts:\n"
+    hosts += "".join(f"    n{number}: {{private_ip: 10.0.0.{number}}}\n" for number in (1, 2, 3))
+    (tmp_path / "inv").mkdir()
+    (tmp_path / "inv/1-hosts.yaml").write_text(hosts)
+    (tmp_path / "inv/2-compose.yaml").write_text(CONSTRUCTED)
+    targets, notes = inventory_targets(read_inventory(tmp_path / "inv"))
+    assert [(target.name, target.host, target.user, target.port, target.jump) for target in targets] == [
+        (f"n{number}", f"10.0.0.{number}", "ubuntu", 2200 + number, "ops@bastion.lan") for number in (1, 2, 3)
+    ]
+    assert notes == []
+
+
+def of_host(**variables: object) -> tuple[list[Target], list[str]]:
+    both = {"a": variables, "b": {}}
+    return inventory_targets(Inventory(Path("hosts"), {"all": list(both)}, {}, both))
+
+
+def test_a_vault_secret_and_a_value_of_another_kind_are_named(tmp_path: Path) -> None:
+    for value in ({"__ansible_vault": "$ANSIBLE_VAULT;1.1"}, {"__ansible_unsafe": "x", "more": "y"}):
+        (target,), notes = of_host(ansible_user=value)
+        assert target.name == "b"
+        assert notes == ["a: left out: ansible_user: a vault secret is not decrypted. Write the value itself"]
+
+
+@from_file
+def test_a_proxy_command_by_ssh_is_a_jump_host(args: str, jump: str, ignored: str) -> None:
+    (target, _), notes = of_host(ansible_ssh_common_args=args)
+    assert target.jump == (jump or None)
+    expected = [
+        f'ansible_ssh_common_args: "{each}" of the jump host is ignored' for each in ignored.split("; ") if each
+    ]
+    assert notes == expected
+
+
+@pytest.mark.parametrize(
+    "command", ["nc -X connect %h %p", "ssh gate nc %h %p", "ssh -W other:22 gate", "ssh -W %h:%p"]
+)
+def test_another_proxy_command_is_ignored_and_named(command: str) -> None:
+    (target, _), notes = of_host(ansible_ssh_common_args=f"-o 'ProxyCommand {command}'")
+    assert (target.jump, notes) == (None, [f'ansible_ssh_common_args: "ProxyCommand {command}" is ignored'])
+
+
+def test_notes_are_told_also_where_no_host_is_usable(lab: Lab) -> None:
+    (lab.folder / "proxied").write_text(
+        "[all]\nn1 ansible_host=10.98.0.1 ansible_port=2222\nn2 ansible_host=10.98.0.2 ansible_port=2222\n"
+        "[all:vars]\nansible_ssh_common_args='-o ProxyCommand=\"nc -X connect %h %p\" -o IdentityAgent=none'\n"
+    )
+    errors = lab.rigctl("rig", "init", "--from", "proxied", "-o", "none.yaml", code=3)
+    assert "no host is usable" in errors
+    assert 'Note: ansible_ssh_common_args: "ProxyCommand nc -X connect %h %p" is ignored.' in errors
+    assert 'Note: ansible_ssh_common_args: "IdentityAgent none" is ignored.' in errors
+
+
 def test_which_variable_applies_is_ansibles_answer(tmp_path: Path) -> None:
     (tmp_path / "group_vars").mkdir()
     (tmp_path / "group_vars/merged.yml").write_text("ansible_port: 2203\n")

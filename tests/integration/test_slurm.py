@@ -182,6 +182,16 @@ def kill_at_the_head(slurm: Cluster, pattern: str) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def test_a_heterogeneous_job_has_the_nodes_of_both_its_components(slurm: Cluster) -> None:
+    command = [sys.executable, "-m", "rigctl", "run", scenario(slurm, "1s"), "--rig", "slurm"]
+    parts = ["--nodes=1", "--nodelist=n2", "--exclusive", ":", "--nodes=1", "--nodelist=n1", "--exclusive"]
+    done = slurm.run("salloc", "--quiet", *parts, *command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(slurm.exported("--format", "json", "--level", "pairs"))
+    assert [(row["source"], row["destination"], row["status"]) for row in rows] == [("n2", "n1", "ok")]
+    traceless(slurm)
+
+
 def test_a_cancelled_job_leaves_nothing_and_the_run_says_why(slurm: Cluster) -> None:
     process = measuring(slurm)
     slurm.run("scancel", "--user=root")

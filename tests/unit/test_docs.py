@@ -48,6 +48,29 @@ def test_every_command_line_is_one_that_the_command_line_takes(fence: Fence) -> 
                 assert words[0] in PROGRAMS, line
 
 
+def changed_by_shells(line: str) -> list[str]:
+    """Return the words of a command line whose brackets zsh and bash take for a pattern of file names."""
+    bare = re.sub(r"'[^']*'|\"[^\"]*\"", "", line)
+    return [word for word in bare.split() if "[" in word]
+
+
+@pytest.mark.parametrize("fence", shell(), ids=lambda fence: fence.where)
+def test_brackets_are_quoted(fence: Fence) -> None:
+    assert [word for line in fence.commands() for word in changed_by_shells(line)] == []
+
+
+def test_brackets_that_are_not_quoted_are_found() -> None:
+    for word in ("node[001-012]", "pi@10.0.0.[1-4,9]:2222", "[fd00::7]:22", "n[1-2],'m[1]'"):
+        assert changed_by_shells(f"rigctl rig init {word} -o lab.yaml") != []
+    assert changed_by_shells("rigctl rig init 'node[001-012]' \"[fd00::7]:22\" -o lab.yaml") == []
+
+
+def test_node_exporter_reads_the_file_that_the_page_on_prometheus_writes() -> None:
+    lines = [line for fence in shell() for line in fence.text.splitlines() if "node_exporter" in line]
+    assert lines
+    assert all(re.search(r"-o \S+\.prom\b", line) for line in lines)
+
+
 def test_a_command_line_that_is_wrong_is_found() -> None:
     for line in ("rigctl run gigablox --durration 5s", "rigctl regres", "rigctl export --level rows", "rigctl run"):
         with pytest.raises(TyperException):

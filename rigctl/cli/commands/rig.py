@@ -216,7 +216,7 @@ def find_hosts(
     elif groups:
         raise InputError("rig init: --group chooses from an inventory. Name one with --from")
     if not targets:
-        raise InputError("rig init: no host is named. Name some, as in pi1 pi2 or node[001-012], or give --from")
+        raise InputError("rig init: no host is named. Name some, as in pi1 pi2 or 'node[001-012]', or give --from")
     return targets, notes
 
 
@@ -234,7 +234,8 @@ def check_place(path: Path, *, force: bool) -> None:
 def _too_few(draft: Draft) -> str:
     usable = f"only {draft.nodes[0].target.text} is usable" if draft.nodes else "no host is usable"
     reasons = "".join(f"\n{each.target.text}: {each.reason}" for each in draft.left_out)
-    return f"rig init: {usable}; a rig needs {_FEWEST} nodes. Nothing was written.{reasons}"
+    notes = "".join(f"\nNote: {note}." for note in draft.notes)
+    return f"rig init: {usable}; a rig needs {_FEWEST} nodes. Nothing was written.{reasons}{notes}"
 
 
 def _print(draft: Draft, output: str) -> None:
@@ -251,7 +252,7 @@ def _print(draft: Draft, output: str) -> None:
         console.print(f"Next:\n  rigctl check {file}\n  rigctl run gigablox --rig {file} {option}")
 
 
-_ROOT: Final = {None: "yes", "granted": "sudo", "password": "no", "absent": "no", "refused": "no"}
+_ROOT: Final = {None: "yes", "granted": "sudo"}
 
 
 def _summary(draft: Draft, output: str) -> str:
@@ -279,7 +280,7 @@ def _rows(draft: Draft) -> list[list[str]]:
             node.path.address,
             format_rate(speed) if speed else None,
             str(interface.mtu) if interface is not None and interface.mtu else None,
-            _ROOT[node.host.sudo],
+            _ROOT.get(node.host.sudo, "no"),
             f"{node.switch} {port.port}" if port is not None else None,
         )
         rows.append([field or "–" for field in fields])
@@ -298,7 +299,8 @@ class RigNode(Model):
     os: str | None = at("host.os")
     virtual_machine: bool | None = at("host.is_virtual")
     root: Annotated[
-        Literal["login", "sudo", "password", "absent", "refused"], BeforeValidator(lambda sudo: _ROOTS.get(sudo, sudo))
+        Literal["login", "sudo", "password", "absent", "refused", "tty", "late", "failed"],
+        BeforeValidator(lambda sudo: _ROOTS.get(sudo, sudo)),
     ] = at("host.sudo", "How rigctl becomes root: login (as SSH user) or sudo (with -n); else why sudo -n fails.")
     data_interface: Annotated[str | None, of("name")] = at("path.interface")
     data_address: str | None = at("path.address")

@@ -43,6 +43,8 @@ def import_runs(
         with open_store(store) as opened:
             stored = _put(opened, run)
             print(f"{stored}: imported")
+            if run.plan.notes:
+                print(printable_lines(run.plan.notes), file=sys.stderr)
             if opened.run_id("latest") != stored:
                 print(f"The store has later runs: `rigctl show {stored}` shows this one", file=sys.stderr)
         return

@@ -22,6 +22,7 @@ _GAP: Final = "  "
 _BAR: Final = 5
 """Width in characters of the bar that shows a percentage."""
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
+_TELLS_APART: Final = -2  # below each `minor`
 _SHORT: Final = 12
 """Width in characters at which a column head wraps; longer words are kept."""
 _DECIMALS: Final = re.compile(r"(\d{3,})\.\d+")
@@ -251,16 +252,27 @@ def _widths(columns: Sequence[Shown]) -> list[int]:
 def _fewer(columns: Sequence[Shown], width: int, *, phone: bool = False) -> list[Shown]:
     """Return the columns that fit. Omit those with the largest `minor` first, then the last, never the first.
 
-    On a `phone`, omit percentages of the ceiling before settings, and never the main figures.
+    Settings that tell rows apart are omitted after all other columns but the main figure. On a `phone`, omit
+    percentages of the ceiling before settings, and never the main figures.
     """
     kept = list(columns)
-    ranks = [(1 if phone and each.column.share_of else each.column.minor) for each in columns]
+    ranks = [_rank(each, phone=phone) for each in columns]
+    if not phone and (main := next((at for at, rank in enumerate(ranks) if rank == -1), None)) is not None:
+        ranks[main] = _TELLS_APART - 1  # without its main figure a table tells nothing
     order = [(ranks[at], each.column.group != "requested", at) for at, each in enumerate(columns)][1:]
     for rank, _, at in sorted(order, reverse=True):
         column = columns[at].column
         if _width(kept) > width and columns[at] in kept and not (phone and rank < 0):
             kept = [each for each in kept if each.column != column and not each.column.minor == rank > 1]
     return kept
+
+
+def _rank(shown: Shown, *, phone: bool) -> int:
+    """Return a number that is lowest for the columns that a narrow table omits last."""
+    if phone:
+        return 1 if shown.column.share_of else shown.column.minor
+    tells_apart = shown.column.group == "requested" and shown.common is None and shown.column.minor <= 0
+    return _TELLS_APART if tells_apart else shown.column.minor
 
 
 def _phrase(column: Column, text: str) -> str:

@@ -26,6 +26,7 @@ from rigctl.findings.text import (
     count_text,
     few_text,
     numbers_text,
+    pct_text,
     plural,
     rate_text,
     upper_first,
@@ -47,6 +48,7 @@ from rigctl.report.tables.columns import (
     table_of,
     to_decimals,
     to_digits,
+    to_loss,
 )
 from rigctl.report.tables.requested import DATAGRAM_COLUMNS
 from rigctl.results.summary import CellSummary
@@ -178,7 +180,7 @@ def _loss_text(cell: CellSummary, cells: Sequence[CellSummary]) -> str:
     """Return the worst pair's loss in percent as the table prints it."""
     each = [[stream[figures.LOSS] for stream in own.streams] for own in cells]
     shown = map(most, each) if columns.many(cells) else chain.from_iterable(each)
-    return to_digits(2, 3)(list(shown))(most(each[cells.index(cell)]))
+    return to_loss(list(shown))(most(each[cells.index(cell)]))
 
 
 def search_findings(view: RunView) -> Iterator[Finding]:
@@ -251,7 +253,7 @@ def _losses(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     some = [number for number, share in known.items() if share > 0]
     loss_pct, words = 100 * known[worst], {"lossy": len(some), "known": len(known), "worst": worst}
     sentence = losses.DATAGRAMS_LOST if len(known) > 1 else losses.DATAGRAMS_LOST_IN_TEST
-    yield sentence.say(tests(some), {"loss_pct": loss_pct}, **words)
+    yield sentence.say(tests(some), {"loss_pct": loss_pct}, loss=f"{pct_text(loss_pct)} %", **words)
     if full := [cell.cell.number for cell in cells if _drops_of(cell, figures.RECEIVER_DROPS)]:
         yield losses.BUFFERS_FULL.say(tests(full), tests=numbers_text(full))
     yield from _uncounted(info, [cell for cell in cells if known.get(cell.cell.number)])

@@ -13,12 +13,12 @@ from rigctl.findings import RUN, Finding, FindingValue, Severity, Subject, Weigh
 from rigctl.findings import nodes as said
 from rigctl.findings.limits import LIMIT_SENTENCES
 from rigctl.findings.mtu import MTU_SMALL
-from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, plural, settings_text, some, span
+from rigctl.findings.text import MOST_NAMED, UNKNOWN, join_list, plural, settings_text, some, span, whole_decimals
 from rigctl.limits.limit import UNKNOWN_LIMIT
 from rigctl.records import RunPlan
 from rigctl.report.blocks import Column, Entry, HeatField, HeatMap, HeatMaps, Paragraph, Part, Row, Section, Table
 from rigctl.report.charts.plot import HEAT_STEPS, heat_step
-from rigctl.report.tables.columns import TextOf, count_texts, to_decimals, to_needed
+from rigctl.report.tables.columns import NumberText, TextOf, alike, count_texts, digits_decimals, to_decimals
 
 _MESH: Final = (
     "A pair of a mesh is as fast as the slower of its ends, so nodes are compared by their highest goodput as sender "
@@ -87,11 +87,15 @@ def form_of(meshes: Sequence[Mesh]) -> Form:
     low = min(known) / factor
     decimals = 0 if low >= 100 else 1 if low >= 10 and factor == 1 else 2 if low >= 0.1 else 3
     if point.transport == "udp":
-        words, second = "goodput and loss of datagrams", ("loss %", lambda way: way.loss_pct, to_needed(2))
+        words, second = "goodput and loss of datagrams", ("loss %", lambda way: way.loss_pct, _loss_texts)
     else:
         words = "goodput and retransmits (Retr)"
         second = ("Retr", lambda way: way.retransmits, count_texts)
     return Form(words, unit, factor, decimals, lambda way: way.mbps, *second)
+
+
+def _loss_texts(values: Sequence[float | None]) -> NumberText:
+    return alike(values, lambda pct: max(digits_decimals(pct, 2), whole_decimals(pct)))
 
 
 def point_text(mesh: Mesh) -> str:

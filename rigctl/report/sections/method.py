@@ -156,6 +156,8 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
     """Yield findings on the kind of rig, and on links that differ from the rig file."""
     if info.plan.imported:
         yield nodes.IMPORTED.say(scenario=info.plan.scenario_name)
+        if info.plan.notes:
+            yield nodes.IMPORT_NOTES.say(notes=info.plan.notes.replace("\n", " "))
     if info.plan.virtual == "loopback":
         yield nodes.LOOPBACK.say()
         return

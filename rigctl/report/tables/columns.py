@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
-from rigctl.findings.text import UNKNOWN, upper_first
+from rigctl.findings.text import UNKNOWN, upper_first, whole_decimals
 from rigctl.report.blocks import CellValue, Column, Entry, Group, Row, Table
 
 _MOST_DECIMALS: Final = 3
@@ -117,6 +117,12 @@ def to_decimals(decimals: int) -> TextOf:
 def to_digits(digits: int = 3, most: int = 6) -> TextOf:
     """Return a column format: the decimals (at most `most`) that show `digits` digits of the smallest number."""
     return lambda values: with_decimals(decimals_of(values, digits, most))
+
+
+def to_loss(values: Sequence[float | None]) -> NumberText:
+    """Return the format of a column of percentages with two digits each, in which 100 means that nothing arrived."""
+    each_needs = (whole_decimals(value) for value in values if value is not None)
+    return with_decimals(max(decimals_of(values, 2, 3), *each_needs, 0))
 
 
 def to_needed(digits: int = 6) -> TextOf:

@@ -35,6 +35,7 @@ from rigctl.report.tables.columns import (
     table_of,
     title_of_requested,
     to_digits,
+    to_loss,
     to_needed,
     with_decimals,
 )
@@ -212,7 +213,7 @@ def of_datagrams(
     return per_pair(title, unit, of_stream, text_of, lambda cell: most(map(of_stream, cell.streams)), wanted, minor)
 
 
-LOSS_COLUMN: Final = of_datagrams("Loss", "%", LOSS_PCT, to_digits(2, 3))
+LOSS_COLUMN: Final = of_datagrams("Loss", "%", LOSS_PCT, to_loss)
 RETRANSMITS_COLUMN: Final = per_pair(
     "Retransmits",
     "",

@@ -38,10 +38,12 @@ NEEDS_PASSWORD = "sudo: a password is required\n"
         ("granted", ["granted\n", f"{UNRESOLVED}granted\n", f"granted\n{UNRESOLVED}"]),
         ("password", [UNRESOLVED + NEEDS_PASSWORD, NEEDS_PASSWORD]),
         ("absent", ["absent\nsh: 1: sudo: not found\n"]),
-        ("refused", ["Sorry, user pi is not allowed to execute '/bin/sh' as root on pi1.\n", ""]),
+        ("refused", ["Sorry, user pi is not allowed to execute '/bin/sh' as root on pi1.\n"]),
+        ("failed", ["", "sudo: /etc/sudoers is world writable\n"]),
+        ("late", ["late\n", f"{UNRESOLVED}late\n"]),
     ],
 )
-def test_what_sudo_says_is_one_of_four(meant: str, said: list[str]) -> None:
+def test_what_sudo_says_has_one_meaning(meant: str, said: list[str]) -> None:
     assert {each: read_candidate(PI.replace("granted\n", each)).sudo for each in said} == dict.fromkeys(said, meant)
 
 

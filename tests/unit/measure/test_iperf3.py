@@ -119,6 +119,105 @@ def test_datagrams_that_were_lost_at_the_end_are_lost() -> None:
     assert row["datagrams_sent"] - row["datagrams_lost"] == received // 1448
 
 
+FAR = [json.loads(line) for line in (FIXTURES / "udp-far.jsonl").read_text("utf-8").splitlines()]
+"""Tests of 2 s at 10 Mbit/s without a loss: three versions, three round-trip times, `-R` and `--bidir`, both ends."""
+
+
+def of_far(*reports: dict[str, Any]) -> list[Mapping[str, Any]]:
+    found = [one for number, each in enumerate(reports) for one in reports_of(f"{number}", json.dumps(each).encode())]
+    return list(rows(import_reports(found, NODES)))
+
+
+@pytest.mark.parametrize("far", FAR, ids=lambda far: f"{far['version']} {far['rtt_ms']} ms {far['mode']}")
+def test_what_is_on_the_way_when_the_receiver_ends_is_not_lost(far: dict[str, Any]) -> None:
+    loss = {row["direction"]: row["datagrams_lost"] for row in of_far(far["client"])}
+    of_server = {} if far["mode"] == "reverse" else {"forward": None if far["version"] == "3.10.1" else 0}
+    assert loss == {"reverse": 0} | of_server  # a client of 3.10 has no bytes of the server
+    assert {row["datagrams_lost"] for row in of_far(far["client"], far["server"])} == {0}
+    client, server = (report(json.dumps(far[end]).encode()) for end in ("client", "server"))
+    cell = replace(UDP, direction=Direction(far["mode"]), message_bytes=1400)
+    for sender, receiver in map(ends, flows_of_pair(Exchange(Pair("a", "b"), client, server, START_NS), cell)):
+        assert known(sender.datagrams).count == known(receiver.datagrams).count > 1700
+
+
+def _lose(first_s: float, until_s: float, *, known: bool) -> Edit:
+    """Take the datagrams of a time from the receiver, who counts them as missed if `known`: others came later."""
+
+    def edit(one: dict[str, Any]) -> None:
+        for each in [stream for interval in one["intervals"] for stream in interval["streams"]]:
+            inside = min(each["end"], until_s) - max(each["start"], first_s)
+            if not each["sender"] and inside > 0:
+                lost = round(each["packets"] * inside / (each["end"] - each["start"]))
+                each["bytes"] -= 1400 * lost
+                each["lost_packets" if known else "packets"] += lost if known else -lost
+
+    return edit
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize(
+    ("first_s", "known", "least", "most"),
+    [(0.5, True, 440, 460), (0.9, True, 880, 910), (0.5, False, 1330, 1345), (0.9, False, 970, 990)],
+)
+def test_what_was_lost_counts_also_where_nothing_came_until_the_end(
+    both: bool, first_s: float, known: bool, least: int, most: int
+) -> None:
+    far = next(far for far in FAR if (far["version"], far["rtt_ms"], far["mode"]) == ("3.12", 40, "reverse"))
+    client = json.loads(json.dumps(far["client"]))
+    until_s = {0.5: 1.0, 0.9: 1.9}[first_s] if known else 9.9
+    _lose(first_s, until_s, known=known)(client)
+    (row,) = of_far(client, far["server"]) if both else of_far(client)
+    assert least <= row["datagrams_lost"] <= most
+
+
+def _totals_of_a_quiet_end(one: dict[str, Any]) -> None:
+    """Let the server have got nothing of the last half: its gaps do not show it."""
+    one["end"]["sum_received"].update(bytes=892 * 1400, packets=892)
+
+
+def test_a_client_that_sent_knows_from_the_servers_totals_that_the_last_half_was_lost() -> None:
+    far = next(far for far in FAR if (far["version"], far["rtt_ms"], far["mode"]) == ("3.12", 40, "both"))
+    client = json.loads(json.dumps(far["client"]))
+    _totals_of_a_quiet_end(client)
+    lost = {row["direction"]: row["datagrams_lost"] for row in of_far(client)}
+    assert lost == {"forward": 1785 - 892, "reverse": 0}
+
+
+def as_3_19(one: dict[str, Any]) -> None:
+    """Let the receiver count the datagrams, and 16 bytes of each: iperf3 3.19 and 3.20."""
+    if one["start"].get("accepted_connection"):
+        one["intervals"][0]["streams"][0]["packets"] = 191
+    one["end"]["sum_received"]["packets"] = 191
+
+
+def as_3_19_by_chance(one: dict[str, Any]) -> None:
+    as_3_19(one)
+    as_blocks_of_16(one)
+
+
+def as_blocks_of_16(one: dict[str, Any]) -> None:
+    """Let 16 bytes of each datagram make up whole datagrams by chance."""
+    for each in (one["end"]["sum_received"], *(interval["streams"][0] for interval in one["intervals"])):
+        each["bytes"] = 32768 * (191 if each.get("sender") else 2)
+
+
+@pytest.mark.parametrize("edit", [None, as_3_19, as_blocks_of_16, as_3_19_by_chance])
+@pytest.mark.parametrize("names", [("client",), ("client", "server"), ("server",)])
+def test_counts_that_contradict_each_other_are_unknown_and_said_so(names: Sequence[str], edit: Edit | None) -> None:
+    run = made(*(f"3.21/skip-rx-copy.{name}" for name in names), edit=edit)
+    (row,) = rows(run)
+    assert [row[name] for name in ("goodput_mbps", "datagrams_lost", "loss_pct")] == [None] * 3
+    assert row["datagrams_sent"] == (191 if "client" in names else None)
+    (finding,) = [one for one in document(info(run), run.repetitions).findings if one.code == "contradicting-report"]
+    assert all(f"skip-rx-copy.{name}.json: the receiver's bytes" in finding.text for name in names)
+    assert "3.21/" not in finding.text  # the folders of whoever imported it
+
+
+@pytest.mark.parametrize("name", ["3.21/udp-lossy.client", "3.21/udp-reverse.client", "3.12/udp.client"])
+def test_counts_that_agree_have_no_note(name: str) -> None:
+    assert made(name).plan.notes == ""
+
+
 def test_settings_are_those_of_the_report() -> None:
     (cell,) = made("3.21/many.client").plan.cells
     assert (cell.parallel, cell[WINDOW], cell[MSS], cell[DSCP], cell[CONGESTION]) == (3, 65536, 1000, "EF", "cubic")
@@ -251,6 +350,25 @@ def test_several_reports_with_lines_between_and_without_are_all_read() -> None:
     assert len(reports_of("log", f"run 1\n{text}\nrun 2\n{text}".encode())) == 2
     assert len(reports_of("log", f"{one}{one}\n[{one}, {one}]".encode())) == 4
     assert len(reports_of("log", f"run 1: {one} and then {one}\nrun 3: {one} over".encode())) == 3
+
+
+STREAMED = (FIXTURES / "3.21/stream-full.client.json").read_text("utf-8")
+EVENTS = "\n".join(line for line in STREAMED.splitlines() if line.startswith('{"event"')) + "\n"
+
+
+@pytest.mark.parametrize("text", [STREAMED, STREAMED * 2, f"run 1\n{STREAMED}run 2\n{STREAMED}over\n"])
+def test_the_report_behind_the_events_of_a_stream_is_read(text: str) -> None:
+    assert [one.report.seconds for one in reports_of("f.json", text.encode())] == [1.00188] * text.count(
+        '"event":"end"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [(EVENTS, "f.json"), (STREAMED + EVENTS, "f.json:"), (EVENTS + STREAMED, "f.json")]
+)
+def test_events_without_their_report_are_refused(text: str, place: str) -> None:
+    with pytest.raises(InputError, match=f"^{place}.*from --json-stream, without a report.*--json-stream-full-output"):
+        reports_of("f.json", text.encode())
 
 
 OF_A_BSD = {"pmtu": -1, "rttvar": -1}
@@ -433,6 +551,21 @@ def test_the_processors_time_is_that_of_the_process_and_a_test_that_did_not_run_
     assert found.seconds == pytest.approx(1.0, abs=0.05)
     with pytest.raises(ReportError, match="refused" if version == "3.12" else "no output"):
         report(printed(version, "refused", "client"))
+
+
+PRELOAD = (
+    b"ERROR: ld.so: object '/usr/lib/libarmmem-${PLATFORM}.so' from /etc/ld.so.preload cannot be preloaded "
+    b"(cannot open shared object file): ignored.\n"
+)
+
+
+@pytest.mark.parametrize("before", [PRELOAD, PRELOAD * 2, b"iperf3: {warning}\n", b"{x}\n"])
+@pytest.mark.parametrize("after", [b"", b"{end}\n", PRELOAD])
+def test_text_with_braces_around_a_report_is_passed_over(before: bytes, after: bytes) -> None:
+    output = printed("3.12", "tcp", "client")
+    assert report(before + output + after) == report(output)
+    with pytest.raises(ReportError, match=r"^iperf3: error"):
+        report(before + b"iperf3: error - unable to connect\n")
 
 
 @pytest.mark.parametrize(

@@ -79,20 +79,20 @@ async def test_the_agent_that_is_there_already_is_taken(folder: Path, kernel: st
     host = Recorded(said(f"Linux {kernel}\nthere {sha256(machine)} /home/pi/.cache/rigctl/agent-x\n"))
     deployed = await deploy(host, folder)
     assert (deployed.sha256, deployed.path) == (sha256(machine), "/home/pi/.cache/rigctl/agent-x")
-    assert host.inputs == [None]  # one round trip
+    assert host.inputs == [b""]  # one round trip
 
 
 @pytest.mark.parametrize("held", ["absent -", f"there {'0' * 64}"])
 async def test_what_is_absent_or_wrong_is_pushed(folder: Path, held: str) -> None:
     host = Recorded(said(f"Linux aarch64\n{held} /c/agent-x\n"), said(f"done {sha256('aarch64')}\n"))
     await deploy(host, folder)
-    assert host.inputs == [None, b"aarch64"]
+    assert host.inputs == [b"", b"aarch64"]
 
 
 async def test_where_the_node_can_not_tell_its_bytes_are_looked_at_here(folder: Path) -> None:
     there = said("Linux x86_64\nthere unknown /c/agent-x\n")
     right, wrong = Recorded(there, said("x86_64")), Recorded(there, said("y86_64"), DONE, said("x86_64"))
-    for host, inputs in ((right, [None, None]), (wrong, [None, None, b"x86_64", None])):
+    for host, inputs in ((right, [b"", b""]), (wrong, [b"", b"", b"x86_64", b""])):
         await deploy(host, folder)
         assert host.inputs == inputs
 

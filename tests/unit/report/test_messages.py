@@ -1,5 +1,6 @@
 """Findings on datagrams, on the round trips of messages, and on probes under load."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +15,11 @@ from message_runs import changed, results
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.findings.text import few_text
+from rigctl.findings.text import few_text, pct_text
 from rigctl.records import Cell, Datagrams, Direction, Flow, Link, Pair, Repetition, RoundTrips, RunInfo, Status
 from rigctl.report.sections.datagrams import datagram_findings, explain, search_findings
 from rigctl.report.sections.messages import message_round_trips
+from rigctl.report.tables.columns import to_loss
 from rigctl.settings import BUSY_POLL, ITERATIONS, MAX_RATE, RATE, Settings
 
 PAIR = Pair("a", "b")
@@ -111,6 +113,38 @@ def test_a_rate_that_the_senders_did_not_keep_to_is_no_verdict_on_the_network() 
     found = search_finding(lost, measured(flow(30_000, 30_000, sent_burst=9), 2, 500_000_000))
     assert found.code == "search"
     assert found.numbers["goodput_bps"] == pytest.approx(3e8, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("pct", "said"),
+    [
+        (99.66, "99.7"),
+        (99.4, "99"),
+        (99.99, "99.99"),
+        (99.9996, "99.9996"),
+        (100 - 1e-7, "99.9999999"),
+        (100.0, "100"),
+        (12.34, "12"),
+        (0.000014, "0.000014"),
+        (0.0, "0"),
+    ],
+)
+def test_a_percentage_has_no_exponent_and_is_100_only_if_nothing_is_left(pct: float, said: str) -> None:
+    assert pct_text(pct) == said
+    if said != "0.000014":
+        assert few_text(pct / 100 or 1e-9) == (f"{said} %" if pct else "1 in 1,000,000,000")
+    assert to_loss([pct, 100.0, None])(pct) != ("100" if pct < 100 else "")
+
+
+@pytest.mark.parametrize("lost", [99_660, 99_990, 99_999])
+def test_a_test_in_which_some_datagrams_arrived_has_not_lost_100_percent(lost: int) -> None:
+    info, repetitions = info_of(CELL), [measured(flow(100_000, 100_000 - lost), 1)]
+    said = documents.finding(info, repetitions, "datagrams-lost").text
+    assert "e+" not in said
+    assert re.search(r"^99\.[0-9]+ % of the datagrams", said)
+    page = documents.document(info, repetitions)
+    (answer,) = [found.text for found in page.findings if found.weight is Weight.ANSWER]
+    assert "100 %" not in answer
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,24 @@ def test_minor_columns_are_left_out_first_and_those_that_the_table_is_about_last
     assert slim(made, 10).titles_left_out == ("w", "y", "z")
 
 
+@pytest.mark.parametrize("axes", [("Parallel", "Direction"), ("Direction",), ("Engine", "Window", "Condition")])
+def test_the_settings_that_tell_rows_apart_stay_until_only_they_and_the_main_figure_fit(axes: tuple[str, ...]) -> None:
+    asked = [(Column(axis, "", "requested"), [f"{axis} 1", f"{axis} 2"]) for axis in axes]
+    figures = [
+        (Column("Total", "Mbit/s", minor=-1), ["19.1", "28.5"]),
+        (Column("Each pair", "Mbit/s", minor=-1), ["7.9 to 28.5", "1.0 to 9.5"]),
+        (Column("Share", "%", "derived", minor=-1), ["95.1", "94.0"]),
+        (Column("Limit", "", "derived", words=True, minor=-1), ["line-rate", "shared-link"]),
+    ]
+    made = table(TEST, *asked, *figures)
+    whole = slim(made, 200)
+    assert whole.titles_left_out == ()
+    order = []
+    for width in range(whole.width, 1, -1):
+        order += [title for title in slim(made, width).titles_left_out if title not in order]
+    assert order == ["limit", "share", "each pair", *map(str.lower, reversed(axes)), "total"]
+
+
 def test_a_page_has_the_columns_of_a_terminal_and_a_phone_those_that_the_table_is_about() -> None:
     asked = (Column("Window", "", "requested"), ["a long window of 65536"] * 2)
     made = table(TEST, asked, RATES, COUNTS, SHARE, CEILING, streams=STREAMS)

@@ -329,6 +329,29 @@ def test_the_transport_openssh_takes_the_keys_of_ssh(place: str) -> None:
     ]
 
 
+HET = ["n[1-2],gpu03", "m[01-03]", "fat"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_heterogeneous_job_has_the_nodes_of_all_its_components(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setenv("SLURM_JOB_NODELIST", HET[0])  # Slurm's own: of the first component
+    monkeypatch.setenv("SLURM_HET_SIZE", str(size))
+    for number, listed in enumerate(HET[:size]):
+        monkeypatch.setenv(f"SLURM_JOB_NODELIST_HET_GROUP_{number}", listed)
+    assert allocation.node_lists() == HET[:size]
+    places = {"n2": 0, "gpu03": 0, "m02": 1, "fat": 2, "n3": None}
+    expected = {name: at if at is not None and at < size > 1 else None for name, at in places.items()}
+    assert {name: allocation.component_of(name) for name in places} == expected
+
+
+@pytest.mark.parametrize("size", ["", "0", "x", "-1", "9999999"])
+def test_another_job_has_one_list(monkeypatch: pytest.MonkeyPatch, size: str) -> None:
+    monkeypatch.setenv("SLURM_JOB_NODELIST", HET[0])
+    monkeypatch.setenv("SLURM_HET_SIZE", size)
+    assert allocation.node_lists() == HET[:1]
+    assert allocation.component_of("n1") is None
+
+
 def test_outside_an_allocation_one_message_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
     with pytest.raises(InputError, match=r"no Slurm allocation .*salloc -N 2 .* --rig slurm"):

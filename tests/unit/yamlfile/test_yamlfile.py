@@ -30,6 +30,36 @@ def test_what_only_looks_like_a_number_or_date_stays_a_text(text: str) -> None:
     assert parse_document("f.yaml", f"a: {text}").data == {"a": text}
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "called"),
+    [
+        ("rig:\u00a0a\n", "1:5", "U+00A0 (no-break space)"),
+        ("rig\uff1aa\npairs: [a -> b]\n", "1:4", "U+FF1A (full-width colon)"),
+        ("\u00a0rig: a\nb: c\n", "1:1", "U+00A0 (no-break space)"),
+        ("a: 1\n\u00a0\u00a0b: 2\n", "2:1", "U+00A0 (no-break space)"),
+        ("matrix: {window\uff1a [64K]}\n", "1:16", "U+FF1A (full-width colon)"),
+        ("nodes:\n  pi1\uff1a {address: x}\n  pi2: {address: y}\n", "2:6", "U+FF1A (full-width colon)"),
+        ("a:\u30001\nb: 2\n", "1:3", "U+3000 (ideographic space)"),
+        ("title: 24\u00a0V\nrig:\u202fa\nb: 1\n", "2:5", "U+202F (narrow no-break space)"),
+    ],
+)
+def test_a_sign_that_looks_like_yamls_is_named_at_its_place(text: str, place: str, called: str) -> None:
+    assert refused(text).startswith(f"f.yaml:{place}: character {called} stands here")
+
+
+def test_such_signs_are_allowed_in_texts_and_comments_and_spaces_separate_words() -> None:
+    lines = (
+        "# \u00a0 \uff1a",
+        "title: 24\u00a0V \uff1a x",
+        "quoted: '\u00a0\uff1a'",
+        "pairs: a\u00a0-> b",
+        '"k\u00a0": 1',
+        "n: \u00a02",
+    )
+    read = parse_document("f.yaml", "\n".join(lines)).data
+    assert read == {"title": "24\u00a0V \uff1a x", "quoted": "\u00a0\uff1a", "pairs": "a -> b", "k\u00a0": 1, "n": 2}
+
+
 def test_without_libyaml_the_same_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a: [1, 'ä', 1.5]\nb: {c: &x [交換, y], d: *x}\n"
     fast = parse_document("f.yaml", text)

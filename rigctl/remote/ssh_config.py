@@ -146,7 +146,7 @@ def _tokens(address: str, one: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def words_of(program: str, home: str) -> list[str]:
+def ssh_words(program: str, home: str) -> list[str]:
     """Return how ssh(1) is started so that it reads the configuration in `home`, because it ignores $HOME."""
     if home == pwd.getpwuid(os.getuid()).pw_dir:
         return [program]
@@ -157,7 +157,7 @@ def words_of(program: str, home: str) -> list[str]:
 @functools.lru_cache(maxsize=4096)
 def answers(program: str, address: str, port: int | None, user: str | None, home: str, _stamp: Stamp = None) -> Answers:
     """Return the settings of a host as `ssh -G` prints them, by lower-case name. Raise `ValueError` if ssh(1) fails."""
-    words, account = [*words_of(program, home), "-G"], pwd.getpwuid(os.getuid())
+    words, account = [*ssh_words(program, home), "-G"], pwd.getpwuid(os.getuid())
     words += ["-p", str(port)] if port is not None else []
     words += ["-l", user] if user is not None else []
     try:

@@ -23,7 +23,7 @@ from rigctl.remote.openssh.channel import OpensshChannel
 from rigctl.remote.openssh.master import Master, option, options, quoted
 from rigctl.remote.openssh.options import openssh_program
 from rigctl.remote.openssh.shared import Logins, shared_jump
-from rigctl.remote.ssh_config import CONFIG, Answers, answers, file_stamp, known_hosts_of, words_of
+from rigctl.remote.ssh_config import CONFIG, Answers, answers, file_stamp, known_hosts_of, ssh_words
 from rigctl.remote.ssh_refusals import LoginError
 from rigctl.rig.inventory import Node
 
@@ -221,7 +221,7 @@ def _is_drop(server: _Server, master: Master) -> bool:
 def _words(server: _Server, tunnel: Master | None) -> list[str]:
     """Return ssh's program and options for a server. What the rig file says comes first, so it takes precedence."""
     node, home = server.node, str(Path.home())
-    words = words_of(server.program, home if node.configured else os.devnull)
+    words = ssh_words(server.program, home if node.configured else os.devnull)
     words += options(_OPTIONS)
     words += options({
         "ConnectTimeout": f"{ssh.CONNECT_DEADLINE_S * node.patience:.0f}",
@@ -234,7 +234,7 @@ def _words(server: _Server, tunnel: Master | None) -> list[str]:
         words.append(option("KnownHostsCommand", _NONE))
     elif not known_hosts_of(server.said):
         words.append(option("UserKnownHostsFile", quoted(f"{home}/.ssh/known_hosts")))
-    if node.configured and len(words_of(server.program, home)) > 1:
+    if node.configured and len(ssh_words(server.program, home)) > 1:
         words += _of_home(server.said, home)
     if tunnel is not None:
         hop = shlex.join(tunnel.client("-W", "[%h]:%p")).replace("%", "%%").replace("[%%h]:%%p", "[%h]:%p")

@@ -135,9 +135,14 @@ class Cell:
     @property
     def streams(self) -> tuple[Stream, ...]:
         """Return the streams of the test: each pair with each direction of data, in the scenario's order."""
-        both = (Direction.FORWARD, Direction.REVERSE)
-        directions = both if self.direction is Direction.BOTH else (self.direction,)
-        return tuple(Stream(pair, direction) for pair in self.pairs for direction in directions)
+        return streams_of(self.pairs, self.direction)
+
+
+def streams_of(pairs: Iterable[Pair], direction: Direction) -> tuple[Stream, ...]:
+    """Return the streams of these pairs: each pair with each direction of data."""
+    both = (Direction.FORWARD, Direction.REVERSE)
+    directions = both if direction is Direction.BOTH else (direction,)
+    return tuple(Stream(pair, each) for pair in pairs for each in directions)
 
 
 _FIELDS: Final = frozenset(field.name for field in fields(Cell))

@@ -11,6 +11,7 @@ from rigctl.limits.links import DataPath, Links, trunk_link
 from rigctl.model.frames import IP_HEADER, TCP_HEADER, effective_mss
 from rigctl.model.latency import baseline_s
 from rigctl.records import Cell, Pair, RunPlan
+from rigctl.records.plan import streams_of
 from rigctl.settings import (
     CONDITION,
     ITERATIONS,
@@ -23,6 +24,7 @@ from rigctl.settings import (
     SIZE,
     WINDOW,
     WINDOW_TOTAL,
+    Direction,
     Setting,
 )
 
@@ -65,15 +67,18 @@ def timestamps(cell: Cell, plan: RunPlan) -> bool:
     return not any(setting.name == _TIMESTAMPS and setting.value.strip() == "0" for setting in settings)
 
 
-def sum_ceiling_bps(expected: Sequence[Forecast], plan: RunPlan) -> float | None:
-    """Return the highest total goodput of a test's pairs in one direction, in bit/s; None if a ceiling is unknown."""
+def sum_ceiling_bps(expected: Sequence[Forecast], direction: Direction, plan: RunPlan) -> float | None:
+    """Return the highest total goodput of a test's pairs, in bit/s; None if a ceiling is unknown.
+
+    With both directions it is the sum of all streams, as the goodput of a test is.
+    """
     rates = {name: link.rate_bps for name, link in plan.links.items()}
     paths = []
     for forecast in expected:
-        pair = forecast.pair
-        rate_bps = least_of_all((rates[pair.source], rates[pair.destination]))
         ceiling_mbps = None if forecast.ceiling_bps is None else forecast.ceiling_bps / 1e6
-        paths.append(DataPath(pair.source, pair.destination, rate_bps, ceiling_mbps))
+        for stream in streams_of([forecast.pair], direction):
+            rate_bps = least_of_all(rates[node] for node in stream.ends)
+            paths.append(DataPath(*stream.ends, rate_bps, ceiling_mbps))
     mbps = Links(rates, trunk_link(plan)).together_mbps(paths)
     return None if mbps is None else mbps * 1e6
 

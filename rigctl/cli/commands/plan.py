@@ -83,7 +83,8 @@ def columns_by_head(run_plan: RunPlan) -> dict[str, list[str]]:
     """Return the columns of the plan's table by heading: a list with one text for each test."""
     cells = run_plan.cells
     expected = [forecasts(cell, run_plan, run_plan.ip_version) for cell in cells]
-    sums = {own: _mbps(sum_ceiling_bps(own, run_plan)) for own in dict.fromkeys(expected)}
+    asked = [(own, cell.direction) for own, cell in zip(expected, cells, strict=True)]
+    sums = {each: _mbps(sum_ceiling_bps(*each, run_plan)) for each in dict.fromkeys(asked)}
     sets = several_sets(cells)
     return {
         "Test": [str(cell.number) for cell in cells],
@@ -93,7 +94,7 @@ def columns_by_head(run_plan: RunPlan) -> dict[str, list[str]]:
         "Duration": [format_duration(cell.duration_s) for cell in cells],
         _ON_WIRE: [_distinct(UNKNOWN if pair.mss is None else str(pair.mss) for pair in own) for own in expected],
         _PER_PAIR: [_distinct(_mbps(pair.ceiling_bps) for pair in own) for own in expected],
-        _OF_SUM: [sums[own] for own in expected],
+        _OF_SUM: [sums[each] for each in asked],
     }
 
 
@@ -260,7 +261,7 @@ def _json(plan: RunPlan, rig: Rig) -> str:
     tests = []
     for cell in plan.cells:
         pairs = forecasts(cell, plan, plan.ip_version)
-        total_bps = sum_ceiling_bps(pairs, plan)
+        total_bps = sum_ceiling_bps(pairs, cell.direction, plan)
         expected = [each for each in plan.expectations if cell.number in each.tests]
         tests.append(SimpleNamespace(cell=cell, pairs=pairs, ceiling_mbps=total_bps, expected=expected))
     return PlanDocument.text_of(

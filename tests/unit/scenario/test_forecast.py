@@ -7,12 +7,13 @@ from typing import Any
 import builders
 import pytest
 from cases import from_file
+from documents import cells_of
 from planning import planned
 
 from rigctl.records import Cell, Condition, HostSetting, Link, Pair, Retest, RunPlan, Trunk, Until
 from rigctl.scenario.forecast import constants, exactness, forecasts, notes, sum_ceiling_bps, table_axes, total_s
 from rigctl.scenario.load import Overrides, load_plan
-from rigctl.settings import ITERATIONS, MSS, RATE, Settings
+from rigctl.settings import ITERATIONS, MSS, RATE, Direction, Settings
 
 GIGABIT = Link(10**9, 1500)
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1, settings=Settings({MSS: 8960}))
@@ -94,7 +95,31 @@ def test_the_assumptions_are_said_word_for_word() -> None:
 def test_two_pairs_from_one_node_share_its_link(other: Link) -> None:
     cell = builders.asking(CELL, pairs=(Pair("a", "b"), Pair("a", "c")), mss=None)
     plan = replace(plan_of({"a": GIGABIT, "b": GIGABIT, "c": other}), cells=(cell,))
-    assert sum_ceiling_bps(forecasts(cell, plan, 4), plan) == pytest.approx(1e9 * 1448 / 1538, rel=1e-9)
+    assert sum_ceiling_bps(forecasts(cell, plan, 4), Direction.FORWARD, plan) == pytest.approx(
+        1e9 * 1448 / 1538, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "direction", "links"),
+    [
+        (["ab"], Direction.BOTH, 2),
+        (["ab", "cb"], Direction.BOTH, 2),  # the link of b, full in both directions
+        (["ab", "bc"], Direction.BOTH, 2),
+        (["ab", "cd"], Direction.BOTH, 4),
+        (["ab", "cb"], Direction.REVERSE, 1),
+        (["ab", "bc"], Direction.REVERSE, 2),
+    ],
+)
+def test_both_directions_are_in_the_sum_of_a_plan_as_in_that_of_a_run(
+    ends: list[str], direction: Direction, links: int
+) -> None:
+    cell = builders.asking(CELL, pairs=tuple(Pair(*each) for each in ends), mss=None, direction=direction)
+    plan = replace(plan_of(dict.fromkeys("abcd", GIGABIT)), cells=(cell,))
+    planned_bps = sum_ceiling_bps(forecasts(cell, plan, 4), direction, plan)
+    assert planned_bps == pytest.approx(links * 1e9 * 1448 / 1538, rel=1e-9)
+    (made,) = cells_of(builders.run(plan), [builders.repetition(cell, (400.0,) * len(cell.streams))])
+    assert made.ceiling_mbps == pytest.approx(links * 1e3 * 1448 / 1538, rel=1e-3)
 
 
 def switched(trunk_bps: int | None, *conditions: Condition, **settings: Any) -> RunPlan:
@@ -110,9 +135,9 @@ def switched(trunk_bps: int | None, *conditions: Condition, **settings: Any) -> 
 def test_the_sum_is_what_the_links_or_the_trunk_allow(trunk_bps: int | None, links: int) -> None:
     plan = switched(trunk_bps)
     expected = forecasts(plan.cells[0], plan, 4)
-    assert sum_ceiling_bps(expected, plan) == pytest.approx(links * 1e9 * 1448 / 1538)
+    assert sum_ceiling_bps(expected, Direction.FORWARD, plan) == pytest.approx(links * 1e9 * 1448 / 1538)
     unknown = replace(plan, links={**plan.links, "b1": Link(None, 1500, "b")})
-    assert sum_ceiling_bps(forecasts(plan.cells[0], unknown, 4), unknown) is None
+    assert sum_ceiling_bps(forecasts(plan.cells[0], unknown, 4), Direction.FORWARD, unknown) is None
 
 
 def test_a_condition_s_mtu_rules_ceilings_and_notes() -> None:

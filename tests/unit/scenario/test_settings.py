@@ -13,7 +13,7 @@ from rigctl.records import Cell, Retest, Until
 from rigctl.records.flat import flatten
 from rigctl.scenario.forecast import forecasts, notes, sum_ceiling_bps, table_axes
 from rigctl.scenario.overrides import value_text
-from rigctl.settings import ITERATIONS, PARALLEL, PLACEMENT, RATE, READ, SETTINGS, SIZE, WRITE
+from rigctl.settings import ITERATIONS, PARALLEL, PLACEMENT, RATE, READ, SETTINGS, SIZE, WRITE, Direction
 
 BOTH = "matrix: {engine: [agent, iperf3]}"
 SEARCH = "test: udp\nmatrix: {rate: max}"
@@ -124,7 +124,11 @@ def test_the_ceiling_of_one_link_is_not_that_of_multipath_tcp(tmp_path: Path) ->
     plan = planned(tmp_path, "matrix: {mptcp: [default, true]}")
     one, several = (forecasts(cell, plan, 4) for cell in plan.cells)
     assert one[0].ceiling_bps is not None
-    assert (several[0].ceiling_bps, several[0].mss, sum_ceiling_bps(several, plan)) == (None, None, None)
+    assert (several[0].ceiling_bps, several[0].mss, sum_ceiling_bps(several, Direction.FORWARD, plan)) == (
+        None,
+        None,
+        None,
+    )
     assert any("MPTCP may use more links" in note for note in notes(plan, 4))
 
 

@@ -97,9 +97,15 @@ def find_not_granted(cell: Cell, result: Repetition) -> dict[str, str]:
 
 def _bare(name: str, words: str) -> str:
     """Return the text of a setting without its name, such as `64 KiB`, for a column with this name as title."""
-    for word in (f"{name} ", "total ", "datagrams of ", f" {name}", f" {name.removesuffix('s')}"):
+    for word in (f"{name} ", "total ", "datagrams of ", f" {name}s", f" {name}", f" {name.removesuffix('s')}"):
         words = words.replace(word, "", 1)
     return words if len(words) <= _MOST_TEXT else f"{words[: _MOST_TEXT - 1]}…"
+
+
+def _unset_text(cell: Cell, name: str) -> str:
+    """Return the value of a setting that the words of a test leave out, such as `forward`; `default` if it has none."""
+    setting = SETTINGS.get(name)
+    return "default" if setting is None or cell[setting] is None else setting.text(cell[setting])
 
 
 def reason_text(result: Repetition) -> str:
@@ -194,7 +200,7 @@ class Columns:
         number = {"Test": f"{cell.number}/{len(self._plan.cells)}"}
         if repeat > 1 or is_open_ended(self._plan):
             number["Repeat"] = f"{repetition}/{repeat}" if repetition <= repeat > 1 else f"{repetition}"
-        return number | {name: _bare(name, words.get(name, "default")) for name in self._varied}
+        return number | {name: _bare(name, words.get(name) or _unset_text(cell, name)) for name in self._varied}
 
     def _figures(self, unit: str, values: Sequence[float | None], whole: float | None) -> dict[str, str]:
         known = sorted(value for value in values if value is not None)

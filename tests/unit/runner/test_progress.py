@@ -21,6 +21,7 @@ from rigctl.runner import board as board_file
 from rigctl.runner.board import Board, LinePrinter, print_progress
 from rigctl.runner.engine import interval_ms
 from rigctl.runner.progress import Broadcast, Progress
+from rigctl.settings import Direction
 
 RUN, MEASURED = builders.gigablox()
 PLAN = RUN.plan
@@ -78,6 +79,12 @@ def test_a_message_has_one_size_whatever_carries_it() -> None:
     shapes = (("tcp", 1), ("udp", 3))
     cells = [builders.cell(n, test="pingpong", transport=by, message_bytes=b) for n, (by, b) in enumerate(shapes, 1)]
     assert board_of(builders.plan(cells)).head.split()[:4] == ["Test", "Messages", "Transport", "Median"]
+
+
+def test_a_line_has_the_direction_of_its_test() -> None:
+    cells = [builders.cell(number, direction=each) for number, each in enumerate(Direction, 1)]
+    lines = lines_of(builders.plan(cells), [builders.repetition(cell, (900,) * 4) for cell in cells]).splitlines()
+    assert [line.split()[1] for line in lines[-3:]] == ["forward", "reverse", "both"]
 
 
 def test_long_names_and_reasons_never_make_a_line_longer_than_the_terminal() -> None:

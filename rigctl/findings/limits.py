@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from rigctl.analysis.views.mesh import Way
+from rigctl.base.units import number_text
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, FindingValue, Severity, Weight, tests
 from rigctl.findings.text import MOST_LISTED, UNKNOWN, join_list, lost_text, numbers_text, pct_text, rate_text, span
@@ -312,7 +313,7 @@ def _percent(share: object) -> str:
 
 
 def _digits(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float | int) else UNKNOWN
+    return number_text(value) if isinstance(value, float | int) else UNKNOWN
 
 
 def _percents(shares_pct: Collection[float]) -> str:
@@ -373,8 +374,9 @@ def _tell_losses(cell: CellSummary) -> str:
         uncut = f". {_why_losses(cell)}" if cell.verdict.numbers.get("halves") is False else ""
         return f"Limited by losses: {lost_text(share)}{uncut}." if share is not None else ""
     return (
-        f"Limited by losses: {lost_text(share)}, and a round trip took {seen.rtt_ms:.3g} ms. By the rule of Mathis et "
-        f"al. a flow then achieves about {rate_text(allowed_mbps)} Mbit/s, more if several segments are lost at once."
+        f"Limited by losses: {lost_text(share)}, and a round trip took {_digits(seen.rtt_ms)} ms. By the rule of "
+        f"Mathis et al. a flow then achieves about {rate_text(allowed_mbps)} Mbit/s, more if several segments are "
+        f"lost at once."
     )
 
 

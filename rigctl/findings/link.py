@@ -77,6 +77,6 @@ INTERRUPT_PER_PACKET: Final = note(
 PAUSE_IGNORED: Final = note(
     "pause-ignored",
     "{interface} does not heed pause frames, and the switch has dropped {dropped:,} frames to {receivers} since its "
-    "counters began ({lost_pct:.2g} %).",
+    "counters began ({lost_pct} %).",
     "Set the condition pause: {{rx: on}}, and flow control on the switch's ports. A paused card sends to nobody.",
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from rigctl.base.units import size_words
+from rigctl.base.units import number_text, size_words
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, Weight, good, note, tests, warning
 from rigctl.findings.text import numbers_text, plural, rate_text
@@ -28,7 +28,7 @@ BUFFERS: Final = good("buffers", "socket buffers may grow to what the links need
 _GROW: Final = "{way} buffers grow to {most} at most ({sysctl})"
 _RAISE: Final = "On the node, as root: sysctl -w {sysctl}='{values}'"
 BUFFERS_SMALL: Final = warning(
-    "buffers-small", f"{_GROW}: at a round trip of {{rtt_ms:.3g}} ms one flow gets about {{rate}}.", _RAISE
+    "buffers-small", f"{_GROW}: at a round trip of {{rtt_ms}} ms one flow gets about {{rate}}.", _RAISE
 )
 BUFFERS_UNLIKE: Final = warning(
     "buffers-unlike", f"{_GROW}, on another node to {{usual}}: a flow may be limited under load.", _RAISE
@@ -80,8 +80,8 @@ def window_limit_text(cell: "CellSummary") -> str:
     filled = f", {plural(whole, 'whole segment')} of {mss} bytes{sum_text}" if whole else ""
     return (
         f"Limited by the window: the sender waited for it {100 * seen.held_share:.0f} % of the time. The receiver "
-        f"advertised {size_words(advertised)}{flows}{which}{filled}, and a round trip took {rtt_us / 1e3:.3g} ms at "
-        f"least: window ÷ round trip = {rate_text(allowed)} Mbit/s.{bounded}"
+        f"advertised {size_words(advertised)}{flows}{which}{filled}, and a round trip took {number_text(rtt_us / 1e3)} "
+        f"ms at least: window ÷ round trip = {rate_text(allowed)} Mbit/s.{bounded}"
     )
 
 
@@ -95,7 +95,8 @@ def window_formula(cell: "CellSummary") -> str:
         return ""
     size = (cell.cell[WINDOW] and stream.window_effective_bytes) or round(advertised)
     mbps = flows * window_bps(size, rtt_us / 1e6) / 1e6
-    return f"{f'{flows} × ' if flows > 1 else ''}{size_words(size)} ÷ {rtt_us / 1e3:.3g} ms = {rate_text(mbps)} Mbit/s"
+    sizes = f"{f'{flows} × ' if flows > 1 else ''}{size_words(size)}"
+    return f"{sizes} ÷ {number_text(rtt_us / 1e3)} ms = {rate_text(mbps)} Mbit/s"
 
 
 def window_findings(held: Sequence["CellSummary"], advised: bool) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
+from rigctl.base.units import number_text
 from rigctl.limits.ceilings import LINE_RATE, above_ceiling, reaches
 from rigctl.limits.clauses import (
     Clause,
@@ -510,7 +511,7 @@ class Diagnosis:
 
 
 def _number(value: float | str | bool) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return number_text(value) if isinstance(value, float) else str(value)
 
 
 def _truth(rule: Rule, known_values: KnownEvidence, missing: Collection[str], seen: Evidence) -> Truth:

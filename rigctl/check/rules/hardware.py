@@ -10,7 +10,7 @@ from rigctl.base.units import format_rate
 from rigctl.findings import Finding, FindingValue, Severity
 from rigctl.findings import link as cards
 from rigctl.findings import nodes as said
-from rigctl.findings.text import join_list
+from rigctl.findings.text import join_list, pct_text
 from rigctl.hosts.processors import on_nodes, read_processor_list
 from rigctl.paths.commands import find_on, list_names
 from rigctl.paths.state import NodeState, RigState
@@ -92,7 +92,7 @@ def pause(state: RigState) -> Iterator[Finding]:
         if not receivers:
             continue
         dropped, share = max((dropping[name] for name in receivers), key=lambda one: one[1])
-        words = {"receivers": list_names("node", receivers), "lost_pct": 100 * share}
+        words = {"receivers": list_names("node", receivers), "lost_pct": pct_text(100 * share)}
         yield find_on(each, cards.PAUSE_IGNORED, {"dropped": dropped}, **words)
 
 

@@ -96,7 +96,7 @@ def format_duration(duration_s: float) -> str:
     return f"{minutes // 60}h {minutes % 60:02d}m"
 
 
-def number_text(value: float, digits: int = 3) -> str:
+def digits_text(value: float, digits: int = 3) -> str:
     """Return a number with `digits` significant digits and without an exponent: `0.0014`, `12`, `1234`."""
     shown = float(f"{value:.{digits}g}")
     return f"{value:.0f}" if abs(shown) >= 10**digits else f"{shown:.12f}".rstrip("0").rstrip(".")

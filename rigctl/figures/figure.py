@@ -132,3 +132,12 @@ def combine_streams(figure: Figure[_T], values: Iterable[_T | None]) -> _T | Non
     """Combine the values of streams or flows; return None if one is unknown, or if the figure cannot be combined."""
     combined: _T | None = None if figure.over_streams is None else figure.over_streams(values)
     return combined
+
+
+@dataclass(frozen=True, slots=True)
+class FiguresOfTest:
+    """The known figures of a test, or of one of its streams, by name."""
+
+    test: int
+    pair: str | None  # None: the whole test
+    figures: dict[str, Any]

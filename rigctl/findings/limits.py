@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from rigctl.analysis.views.mesh import Way
-from rigctl.base.units import number_text
+from rigctl.base.units import digits_text
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, FindingValue, Severity, Weight, tests
 from rigctl.findings.text import MOST_LISTED, UNKNOWN, join_list, lost_text, numbers_text, pct_text, rate_text, span
@@ -313,7 +313,7 @@ def _percent(share: object) -> str:
 
 
 def _digits(value: object) -> str:
-    return number_text(value) if isinstance(value, float | int) else UNKNOWN
+    return digits_text(value) if isinstance(value, float | int) else UNKNOWN
 
 
 def _percents(shares_pct: Collection[float]) -> str:

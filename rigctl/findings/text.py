@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from rigctl.base.units import number_text
+from rigctl.base.units import digits_text
 from rigctl.limits.ceilings import percent
 from rigctl.records import Cell, Pair, settings_words, several_sets
 from rigctl.settings import SETTINGS
@@ -183,7 +183,7 @@ def time_text(time_us: float | None) -> str:
     """Return a time with its unit: `48.9 µs` or `1.21 ms`; `–` for None."""
     if time_us is None:
         return UNKNOWN
-    return f"{number_text(time_us / 1000)} ms" if time_us >= 1000 else f"{number_text(time_us)} µs"
+    return f"{digits_text(time_us / 1000)} ms" if time_us >= 1000 else f"{digits_text(time_us)} µs"
 
 
 def mean_mbps(estimate: "Estimate | None") -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from rigctl.base.units import number_text, size_words
+from rigctl.base.units import digits_text, size_words
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, Weight, good, note, tests, warning
 from rigctl.findings.text import numbers_text, plural, rate_text
@@ -80,7 +80,7 @@ def window_limit_text(cell: "CellSummary") -> str:
     filled = f", {plural(whole, 'whole segment')} of {mss} bytes{sum_text}" if whole else ""
     return (
         f"Limited by the window: the sender waited for it {100 * seen.held_share:.0f} % of the time. The receiver "
-        f"advertised {size_words(advertised)}{flows}{which}{filled}, and a round trip took {number_text(rtt_us / 1e3)} "
+        f"advertised {size_words(advertised)}{flows}{which}{filled}, and a round trip took {digits_text(rtt_us / 1e3)} "
         f"ms at least: window ÷ round trip = {rate_text(allowed)} Mbit/s.{bounded}"
     )
 
@@ -96,7 +96,7 @@ def window_formula(cell: "CellSummary") -> str:
     size = (cell.cell[WINDOW] and stream.window_effective_bytes) or round(advertised)
     mbps = flows * window_bps(size, rtt_us / 1e6) / 1e6
     sizes = f"{f'{flows} × ' if flows > 1 else ''}{size_words(size)}"
-    return f"{sizes} ÷ {number_text(rtt_us / 1e3)} ms = {rate_text(mbps)} Mbit/s"
+    return f"{sizes} ÷ {digits_text(rtt_us / 1e3)} ms = {rate_text(mbps)} Mbit/s"
 
 
 def window_findings(held: Sequence["CellSummary"], advised: bool) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-from rigctl.base.units import number_text
+from rigctl.base.units import digits_text
 from rigctl.limits.ceilings import LINE_RATE, above_ceiling, reaches
 from rigctl.limits.clauses import (
     Clause,
@@ -511,7 +511,7 @@ class Diagnosis:
 
 
 def _number(value: float | str | bool) -> str:
-    return number_text(value) if isinstance(value, float) else str(value)
+    return digits_text(value) if isinstance(value, float) else str(value)
 
 
 def _truth(rule: Rule, known_values: KnownEvidence, missing: Collection[str], seen: Evidence) -> Truth:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from rigctl.analysis.views.values import FiguresOfTest
+from rigctl.figures.figure import FiguresOfTest
 from rigctl.findings import Finding, Weight
 from rigctl.report.charts.plot import Plot
 

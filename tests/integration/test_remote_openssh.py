@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -89,6 +90,14 @@ def certify(authority: Path, public: Path, *words: str) -> Path:
 
 
 # Host keys
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The user's runtime folder, with a path that is short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="run-") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield Path(folder)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +231,7 @@ async def test_a_key_that_waits_for_a_confirmation_has_time(
 
 
 async def test_a_second_factor_is_told_and_the_users_own_master_is_the_way(
-    sshd: Start, home: Path, tmp_path: Path
+    sshd: Start, home: Path, tmp_path: Path, runtime: Path
 ) -> None:
     server = sshd("AuthenticationMethods publickey,password", "PasswordAuthentication yes")
     for transport in ("ssh", "openssh"):
@@ -237,7 +246,7 @@ async def test_a_second_factor_is_told_and_the_users_own_master_is_the_way(
         (inner.folder / "authorized_keys").unlink()  # no further login is possible
         for transport in ("ssh", "openssh"):
             assert str(inner.port) in await said(plain(inner, transport=transport))
-    assert not list(tmp_path.glob("rigctl-*"))
+    assert not list(runtime.iterdir())
     assert f"refuses to log in {USER}" in await refusal(plain(inner))
 
 
@@ -478,13 +487,12 @@ def exec_words(server: Sshd, folder: Path, transport: str, command: str) -> list
 
 
 def test_nothing_is_left_when_the_controller_is_killed(
-    sshd: Start, tmp_path: Path, hanging: Hanging, monkeypatch: pytest.MonkeyPatch
+    sshd: Start, tmp_path: Path, runtime: Path, hanging: Hanging
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     server = sshd()
     with running(exec_words(server, tmp_path, "openssh", hanging.command), stdin=subprocess.PIPE) as controller:
         eventually(lambda: hanging.begun)
-        (folder,) = tmp_path.glob("rigctl-*")
+        (folder,) = runtime.glob("rigctl-*")
         assert folder.stat().st_mode & 0o777 == 0o700
         assert any(str(folder) in words for _, words in all_commands())
         controller.kill()

@@ -138,7 +138,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         (parse_duration, {"5s": 5, "500ms": 0.5, "30m": 1800, "1h": 3600, 10: 10, "0.5": 0.5}),
         (units.format_duration, {0.25: "250 ms", 12.5: "12.5 s", 420: "7m 00s", 3900: "1h 05m", 86400: "24h 00m"}),
         (
-            units.number_text,
+            units.digits_text,
             {0.0014: "0.0014", 12: "12", 999.6: "1000", 1234.0: "1234", 1.2e-6: "0.0000012"},
         ),
         (units.format_rate, {1e9: "1 Gbit/s", 2.5e6: "2.5 Mbit/s", 8e3: "8 kbit/s", 8: "8 bit/s"}),

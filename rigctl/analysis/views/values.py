@@ -5,13 +5,13 @@ messages have values only per stream; their percentiles are over all round trips
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.figures import FIGURES
 from rigctl.figures.ceilings import EFFICIENCY, LIMIT, LIMIT_DETAIL
+from rigctl.figures.figure import FiguresOfTest
 from rigctl.figures.messages import ELAPSED, THROUGHPUT
 from rigctl.figures.streams import RETRANSMITS
 from rigctl.records import Cell, Status, Stream
@@ -26,15 +26,6 @@ _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
     RETRANSMITS.name: lambda result: result.retransmits_each,
 }
 """Figures of tests that count messages which are not those of all flows together."""
-
-
-@dataclass(frozen=True, slots=True)
-class FiguresOfTest:
-    """The known figures of a test, or of one of its streams, by name."""
-
-    test: int
-    pair: str | None  # None: the whole test
-    figures: dict[str, Any]
 
 
 class ValuesOfTests:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from rigctl.base.units import format_bytes, format_rate, number_text
+from rigctl.base.units import digits_text, format_bytes, format_rate
 from rigctl.base.values import group_by
 from rigctl.conditions.condition import congestion_of
 from rigctl.findings import Finding, FindingValue, Severity, about_nodes, connections, window
@@ -41,7 +41,7 @@ def scaling(state: RigState) -> Iterator[Finding]:
             rtt_s = _round_trip_s(state, each.name)
             at_most = ""
             if rtt_s:
-                at_most = f": {format_rate(_UNSCALED * 8 / rtt_s)} at a round trip of {number_text(rtt_s * 1e3)} ms"
+                at_most = f": {format_rate(_UNSCALED * 8 / rtt_s)} at a round trip of {digits_text(rtt_s * 1e3)} ms"
             yield find_on(each, window.SCALING_OFF, sysctl=_SCALING, at_most=at_most)
 
 
@@ -99,7 +99,7 @@ def _small_buffers(state: RigState, each: NodeState) -> Iterator[Finding]:
         words: dict[str, object] = {"way": way, "most": format_bytes(most), "sysctl": sysctl}
         if rtt_s and left_bps and rate_bps and left_bps < rate_bps:
             sentence = window.BUFFERS_SMALL
-            words |= {"rtt_ms": number_text(rtt_s * 1e3), "rate": format_rate(left_bps)}
+            words |= {"rtt_ms": digits_text(rtt_s * 1e3), "rate": format_rate(left_bps)}
             needed = 1 << math.ceil(rate_bps * rtt_s / 8 / _DATA_SHARE).bit_length()
             numbers["one_flow_mbps"] = round(left_bps / 1e6, 1)
         elif most * UNLIKE <= usual:

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from rigctl.analysis.views.values import FiguresOfTest
+from rigctl.figures.figure import FiguresOfTest
 from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table, Verdict
 
 

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Final, Literal
 
 from rigctl.analysis.run_view import RunView
-from rigctl.base.units import number_text
+from rigctl.base.units import digits_text
 from rigctl.base.values import least
 from rigctl.findings.text import mean_mbps, plural, rate_decimals, rate_text, span
 from rigctl.limits.ceilings import window_bps
@@ -69,7 +69,7 @@ def _windows(cells: Sequence[CellSummary]) -> Charts | None:
     rtt_s = median(rtt_us or 0.0 for rtt_us in limited) / 1e6
     top = max(cell.ceiling_mbps or 0.0 for cell in cells)
     allowed = tuple((size, min(window_bps(size, rtt_s) / 1e6, top or math.inf)) for size in _between(sizes))
-    name = f"window ÷ {number_text(rtt_s * 1e3)} ms{', at most the ceiling' if top else ''}"
+    name = f"window ÷ {digits_text(rtt_s * 1e3)} ms{', at most the ceiling' if top else ''}"
     across = Axis("window", kind="log2", labels="bytes", at=tuple(sorted(sizes)))
     return _curves(known, Line(allowed, "ceiling", 1.2, dashed=True, name=name), across, "window", "log10")
 

@@ -109,8 +109,11 @@ static void write_ended(const struct endpoint *endpoint)
 static void note_failure(struct endpoint *endpoint, const struct flow *flow)
 {
     const struct tcp_totals *totals = &flow->totals;
+    /* Timeouts in a row mean that the last segment is not acknowledged. A reset empties the queue, so `unacked` is 0 after it; of several
+     * paths it tells whether another one delivered the data. */
+    bool waiting = totals->unacked > 0 || flow->multipath == NULL;
 
-    if (flow->sender && totals->unacked > 0 && totals->timeouts >= MANY_TIMEOUTS)
+    if (flow->sender && waiting && totals->timeouts >= MANY_TIMEOUTS)
         endpoint_fail(endpoint, ETIMEDOUT,
                       "flow %d to %s: %lld segments of at most %lld bytes were retransmitted, %lld timeouts in a row, and not "
                       "acknowledged; %lld bytes were acknowledged before%s",

@@ -242,7 +242,6 @@ def says_so(sender: Talk, port: int) -> None:
     assert (size in (988, 1000), timeouts >= 3, acknowledged < 600) == (True, True, True)
     totals = report_of(sender).totals[0]
     assert (totals["timeouts"], totals["acked_bytes"]) == (timeouts, acknowledged)
-    assert totals["unacked"] > 0
 
 
 def test_a_stream_that_arrives_leaves_nothing_unacknowledged(lab: Lab) -> None:

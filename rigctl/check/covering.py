@@ -17,7 +17,7 @@ _REFUSABLE: Final[tuple[Setting[Any], ...]] = (PLACEMENT, MPTCP, CONGESTION, ZER
 """Settings of sockets and threads that a node may refuse."""
 
 Ask: TypeAlias = tuple[str, bool, str, object]
-"""What a test asks of a node: the node's name, True if the node sends, what is asked for, and its value."""
+"""A demand of a test on a node: the node's name, True if the node sends, what is asked for, and its value."""
 
 
 @dataclass(frozen=True)

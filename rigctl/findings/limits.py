@@ -23,7 +23,7 @@ FULL: Final = 1.005  # share of a link's rate above which rounded times cannot e
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What limits a test, the evidence, and what the reader can do. A finding joins tests with the same `subject`."""
+    """The limit of a test, its evidence, and what the reader can do. A finding joins tests with the same `subject`."""
 
     name: str  # such as `the path`
     why: str
@@ -48,7 +48,7 @@ def _no_advice(_: str, __: Sequence[Way]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSentences:
-    """What reports say of a limit.
+    """The sentences of reports on a limit.
 
     `tell` returns the sentence on one test, empty if there is none. `find` yields the findings on all tests with the
     limit; its second argument is True if most pairs of the run have the limit, so that advice is worth while.

@@ -152,7 +152,7 @@ _EVEN_DATAGRAMS: Final = 0.4  # up to this `datagram_evenness`, datagrams pass a
 
 
 class Truth(Enum):
-    """Whether a rule holds. A rule is skipped if it needs evidence that a node never gives, or that does not apply."""
+    """The outcome of a rule. A rule is skipped if it needs evidence that a node never gives, or that does not apply."""
 
     TRUE = "true"
     FALSE = "false"

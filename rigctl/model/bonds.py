@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 Spread: TypeAlias = Literal["one", "flows", "packets"]
-"""What may take another card: nothing between two nodes, each flow, or each packet."""
+"""The unit that may take another card: nothing between two nodes, each flow, or each packet."""
 ONE_CARD: Final = frozenset({"active-backup", "broadcast"})
 """Modes in which all cards together carry no more than one card."""
 _CHOSEN: Final = frozenset({"balance-tlb", "balance-alb"})

@@ -16,7 +16,7 @@ from rigctl.settings import READ, WRITE
 _Place: TypeAlias = tuple[str, str]
 """A node and a folder there."""
 _REMOTE: Final = (":", "//")
-"""What the device of a network file system has in its name, as in nas:/export or //nas/share."""
+"""A sign in the name of a network file system's device, as in nas:/export or //nas/share."""
 
 
 def folders_of(cells: Iterable[Cell]) -> list[str]:

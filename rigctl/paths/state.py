@@ -68,7 +68,7 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a node refused in a rehearsal, in the words of a run, and the numbers of the tests that it prevents."""
+    """A refusal of a node in a rehearsal, in the words of a run, and the numbers of the tests that it prevents."""
 
     node: str
     text: str

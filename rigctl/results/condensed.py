@@ -40,7 +40,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamNotes:
-    """What sentences and tables tell of a stream in one repetition, besides its figures and its evidence."""
+    """Values of a stream in one repetition for sentences and tables, besides its figures and its evidence."""
 
     mss: tuple[int, ...] = ()  # the distinct MSS of its senders, the smallest first
     timestamps: bool | None = None  # True: RFC 7323 timestamps take 12 bytes of every segment; None: unknown, or mixed
@@ -49,7 +49,7 @@ class StreamNotes:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What is kept of a repetition besides its figures."""
+    """The kept parts of a repetition besides its figures."""
 
     evidence: Mapping[Stream, Evidence] = field(default_factory=dict)  # without streams that lack a flow report
     notes: Mapping[Stream, StreamNotes] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class PointTotals:
 
 @dataclass(frozen=True, slots=True)
 class RunCounters:
-    """What the interfaces and switch ports counted in a run: in each repetition by time, and over the run by point."""
+    """Counts of the interfaces and switch ports in a run: in each repetition by time, and over the run by point."""
 
     each: tuple[CounterTotals, ...] = ()
     whole: tuple[PointTotals, ...] = ()
@@ -94,7 +94,7 @@ class RunCounters:
 
 
 class CondensedRun:
-    """What is kept of a run. `figures` has those of each repetition; the rest is read when it is first asked for."""
+    """The results kept of a run. `figures` has those of each repetition; the rest is read when first asked for."""
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ _LIMITS: Final = (
     (sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 10),
     (sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 10),
 )
-"""Those of sqlite.org/security.html, except the largest value (`open._MOST_VALUE`)."""
+"""The bounds of sqlite.org/security.html, except the largest value (`open._MOST_VALUE`)."""
 _BLANKS: Final = re.compile(r"[ \t\n\f\r]+", re.ASCII)
 
 

@@ -1,4 +1,4 @@
-"""What carries the frames of an interface: the hardware below a bridge, bond or VLAN, from /sys/class/net.
+"""Finds what carries the frames of an interface: the hardware below a bridge, bond or VLAN, from /sys/class/net.
 
 The kernel makes up the speed of a bridge (that of its fastest port, even a container's), of a bond (the sum of its
 cards) and of a veth or tap. So only hardware has a speed here, and each layer says what it makes of it. The files
@@ -99,7 +99,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """What carries the frames of an interface. `speed_bps` is of all cards that carry frames at the same time."""
+    """The carrier of the frames of an interface. `speed_bps` is of all cards that carry frames at the same time."""
 
     cards: tuple[str, ...] = ()
     speed_bps: int | None = None

@@ -24,7 +24,7 @@ _numbers: Final = itertools.count()
 
 
 class _Log:
-    """What a client of ssh(1) says about itself, read from a FIFO while it writes."""
+    """The log of a client of ssh(1), read from a FIFO while it writes."""
 
     def __init__(self, file: Path) -> None:
         os.mkfifo(file, 0o600)

@@ -56,10 +56,9 @@ def whole_decimals(pct: float) -> int:
 
 def pct_text(pct: float, digits: int = 2) -> str:
     """Return a percentage with `digits` significant digits: `0.014`, `12`, `99.7`; `100` only if nothing is missing."""
-    shown = float(f"{pct:.{digits}g}")
-    if shown >= 100:
+    if float(f"{pct:.{digits}g}") >= 100:
         return f"{pct:.{whole_decimals(pct)}f}"
-    return f"{shown:.12f}".rstrip("0").rstrip(".")
+    return digits_text(pct, digits)
 
 
 def few_text(share: float) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from busybox_host import dropbear
-from openssh import USER, Hanging, Sshd, SshdFactory, Start, new_key, places
+from openssh import USER, Hanging, Sshd, SshdFactory, Start, gate_and_inner, new_key, places, sessions_at_once
 from processes import (
     DEADLINE_S,
     all_commands,
@@ -375,19 +375,9 @@ async def test_a_windows_node_behind_a_proxy_command_gives_sftp(sshd: Start, hom
 
 
 async def test_nodes_behind_a_jump_host_share_its_master(sshd: Start, home: Path) -> None:
-    gate, inner = sshd("MaxStartups 2:100:2"), sshd()
-    inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
-    (gate.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
+    gate, inner = gate_and_inner(sshd)
     nodes = [inner.node(f"pi{n}", jump=f"{USER}@127.0.0.1:{gate.port}", transport="openssh") for n in range(6)]
-    inside = asyncio.Barrier(len(nodes))
-
-    async def work(node: Node) -> int:
-        async with connect_node(node) as host:
-            await host.run("true")
-            await inside.wait()
-            return len(gate.sessions())
-
-    assert set(await asyncio.gather(*map(work, nodes))) == {1}
+    assert await sessions_at_once(gate, nodes) == {1}
     assert gate.emptied()
     write_config(home, inner, "Host far", "HostName 127.0.0.1", f"ProxyJump {USER}@127.0.0.1:{gate.port}")
     assert str(inner.port) in await said(plain(inner, "far", transport="openssh"))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from cases import from_file
-from openssh import USER, Hanging, Sshd, SshdFactory, Start, kept_port, new_key
+from openssh import USER, Hanging, Sshd, SshdFactory, Start, gate_and_inner, kept_port, new_key, sessions_at_once
 from processes import DEADLINE_S, eventually, eventually_async, program, running, signal_all
 
 from rigctl.base.errors import NodeError, RigError
@@ -428,19 +428,9 @@ async def test_a_server_with_one_session_per_connection_gets_several(sshd: Start
 
 
 async def test_nodes_behind_a_jump_host_share_its_connection(sshd: Start) -> None:
-    gate, inner = sshd("MaxStartups 2:100:2"), sshd()
-    inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
-    (gate.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
+    gate, inner = gate_and_inner(sshd)
     nodes = [inner.node(f"pi{number}", jump=f"{USER}@127.0.0.1:{gate.port}") for number in range(12)]
-    inside = asyncio.Barrier(len(nodes))
-
-    async def work(node: Node) -> int:
-        async with connect_node(node) as host:
-            await host.run("true")
-            await inside.wait()
-            return len(gate.sessions())
-
-    assert set(await asyncio.gather(*map(work, nodes))) == {1}
+    assert await sessions_at_once(gate, nodes) == {1}
     assert gate.emptied()
 
 

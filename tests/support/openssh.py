@@ -1,5 +1,6 @@
 """Real OpenSSH servers on 127.0.0.1, each with its own host key, configuration and folder."""
 
+import asyncio
 import contextlib
 import os
 import pwd
@@ -8,13 +9,14 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from processes import DEADLINE_S, end, eventually, signal_all
 
 from rigctl.records import Link
+from rigctl.remote.host import connect_node
 from rigctl.remote.lock import lock_name
 from rigctl.rig.inventory import Node, Rig
 
@@ -200,3 +202,24 @@ def places(node: Node) -> dict[int, tuple[int, str]]:
     """Return the agent's process id and the holder's name by place in the node's queue; place 0 holds the lock."""
     labels = re.findall(rf"@rigctl-lock-{lock_name(node)}-(\d+) (\d+) \d+ (.*)", Path("/proc/net/unix").read_text())
     return {int(place): (int(pid), holder) for place, pid, holder in labels}
+
+
+def gate_and_inner(sshd: Start) -> tuple[Sshd, Sshd]:
+    """Start a jump host that drops the third start of a connection at the same time, and the server behind it."""
+    gate, inner = sshd("MaxStartups 2:100:2"), sshd()
+    inner.known_hosts.write_text(inner.known_hosts.read_text() + gate.known_hosts.read_text())
+    (gate.folder / "authorized_keys").write_text(inner.key.with_suffix(".pub").read_text())
+    return gate, inner
+
+
+async def sessions_at_once(gate: Sshd, nodes: Sequence[Node]) -> set[int]:
+    """Return the numbers of sessions at the jump host that nodes see while all of them are connected."""
+    inside = asyncio.Barrier(len(nodes))
+
+    async def work(node: Node) -> int:
+        async with connect_node(node) as host:
+            await host.run("true")
+            await inside.wait()
+            return len(gate.sessions())
+
+    return set(await asyncio.gather(*map(work, nodes)))

@@ -129,8 +129,12 @@ int settings_set(const struct setting *wanted, const char *value, bool dry, char
         return error;
     }
     if (dry) {
+        /* The system tells whether a sysctl can be written, as in a container, when its present value is written back. */
+        error = strcmp(wanted->kind, "sysctl") == 0 ? setting_carry_out(wanted, old, NULL) : 0;
+        if (error != 0)
+            snprintf(message, room, "%s: %s%s", what, strerror(error), setting_reason);
         memcpy(now, old, SETTING_TEXT);
-        return 0;
+        return error;
     }
     if (find_held(wanted) == NULL)
         error = keep_old_values(wanted, old);

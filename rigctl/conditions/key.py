@@ -29,6 +29,8 @@ class HostKey:
     from_agent: Callable[[str], str] = str
     is_asked: Callable[[str, str], bool] = str.__eq__  # takes requested and effective value; True if they agree
     mistakes: Mistakes | None = None  # yields mistakes that `type` cannot find; None: there are none
+    untried: Callable[[HostSetting], str | None] = lambda _: None
+    """Names what a check cannot ask a node about a setting without changing it; None if it asks for all."""
 
 
 def of_group(group: str, parse: Callable[[str, object], object]) -> PlainValidator:

@@ -4,7 +4,7 @@ The agent reads and writes processors as masks, as in /sys/class/net/*/queues/rx
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
@@ -25,6 +25,7 @@ _OFFLOADS: Final = ("tso", "gso", "gro", "lro", "rx", "tx", "sg")
 # With an MTU below 1280, Linux removes the interface's IPv6 addresses permanently.
 _MIN_MTU, _MOST_MTU = 1280, 65535
 _MOST_PROCESSORS: Final = 1024
+_OF_A_NETWORK: Final = re.compile(r"net\.(ipv[46]\.(?!.*congestion)|core\.somaxconn$)")
 _GOVERNOR: Final = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
 
 
@@ -150,11 +151,32 @@ def _sysctl_mistakes(document: YamlDocument, path: tuple[str, ...], keys: Mappin
             yield document.mistake(at, what)
 
 
-def _group(name: str, section: type[YamlSection], description: str, example: dict[str, object]) -> HostKey:
+def is_of_network(sysctl: str) -> bool:
+    """Tell whether each network namespace has this sysctl for itself. A machine has one list of congestion controls."""
+    return _OF_A_NETWORK.match(sysctl) is not None
+
+
+def _untried_value(setting: HostSetting) -> str:
+    return f"the value of {setting.label}"
+
+
+def _untried_sysctl(setting: HostSetting) -> str | None:
+    known = is_of_network(setting.name or "") or setting.name == CONGESTION_SYSCTL  # asked as the tests' own
+    return None if known else _untried_value(setting)
+
+
+def _group(
+    name: str,
+    section: type[YamlSection],
+    description: str,
+    example: dict[str, object],
+    untried: Callable[[HostSetting], str | None] = lambda _: None,
+) -> HostKey:
     def settings(given: YamlSection) -> list[HostSetting]:
         return [HostSetting(name, value, key) for key, value in given.model_dump(exclude_none=True).items()]
 
-    return HostKey(name, section | None, Field(None, description=description, examples=[example]), settings)
+    field = Field(None, description=description, examples=[example])
+    return HostKey(name, section | None, field, settings, untried=untried)
 
 
 MTU_KEY: Final = HostKey(
@@ -162,11 +184,12 @@ MTU_KEY: Final = HostKey(
     Annotated[int | None, *fields.whole_within(_MIN_MTU, _MOST_MTU, 1500)],
     Field(None, description="MTU of the data interface.", examples=[1500, 8192]),
     lambda value: [HostSetting("mtu", str(value))],
+    untried=lambda setting: f"packets of {setting.value} bytes between the nodes",
 )
 RINGS: Final = _group("rings", RingsSection, "Sizes of the card's rings.", {"rx": 512})
 _CHANNELS: Final = _group("channels", ChannelsSection, "How many queues the card uses.", {"combined": 4})
-_COALESCE: Final = _group("coalesce", CoalesceSection, "Interrupt coalescing.", {"rx_usecs": 50})
-_PAUSE: Final = _group("pause", PauseSection, "Pause frames.", {"autoneg": "off", "rx": "off"})
+_COALESCE: Final = _group("coalesce", CoalesceSection, "Interrupt coalescing.", {"rx_usecs": 50}, _untried_value)
+_PAUSE: Final = _group("pause", PauseSection, "Pause frames.", {"autoneg": "off", "rx": "off"}, _untried_value)
 RPS: Final = HostKey(
     "rps",
     Annotated[
@@ -192,6 +215,7 @@ _SYSCTL: Final = HostKey(
     lambda values: [HostSetting("sysctl", value, plain_name(name)) for name, value in values.items()],
     of_interface=False,
     mistakes=_sysctl_mistakes,
+    untried=_untried_sysctl,
 )
 _OFFLOAD: Final = HostKey(
     "offload",

@@ -245,4 +245,5 @@ QDISC: Final = HostKey(
     from_agent=_from_agent,
     is_asked=_is_asked,
     mistakes=_qdisc_mistakes,
+    untried=lambda setting: f"the parameters of qdisc {setting.value}" if " " in setting.value else None,
 )

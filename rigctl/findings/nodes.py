@@ -31,6 +31,11 @@ REHEARSED_IN_PART: Final = note(
     "prepared the flows of {done} of {wanted} tests as a run does; the others need nodes or paths that fail, or time.",
     "Mend the errors and check again: what a run is refused is found by preparing its tests.",
 )
+NOT_REHEARSED: Final = note(
+    "not-rehearsed",
+    "not tried, because only a change of the host settings would tell: {untried}.",
+    "A run with --duration 1s changes them, and tells.",
+)
 REHEARSAL_REFUSED: Final = error("rehearsal-refused", "{why}. Cannot be measured: {tests}.")
 REHEARSAL_UNSURE: Final = warning(
     "rehearsal-unsure", "{why}. Cannot be measured, unless their conditions change this: {tests}."

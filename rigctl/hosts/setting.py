@@ -4,13 +4,13 @@
 """
 
 import asyncio
-import re
 import shlex
 from typing import Final
 
 from rigctl.base.errors import NodeError
 from rigctl.base.units import parse_processors
 from rigctl.conditions.condition import KEYS_BY_KIND
+from rigctl.conditions.keys import is_of_network
 from rigctl.hosts.fact import Fact, Runner, ask_one, file_fact, take_line
 from rigctl.hosts.interface import CHECK_FACTS, COALESCING_TAKEN, MTU_BOUNDS, OFFLOADS_FIXED
 from rigctl.records import Condition, HostSetting
@@ -18,8 +18,6 @@ from rigctl.remote.agent import Agent, Grant, RefusedError
 
 _LINK_UP_S: Final = 10.0
 """Longest wait for the link, which some drivers take down to change the MTU or offloads."""
-_OF_A_NETWORK: Final = re.compile(r"net\.(ipv[46]\.(?!.*congestion)|core\.somaxconn$)")
-"""Matches sysctls that each network namespace has for itself; the machine has one list of congestion controls."""
 _ONLINE: Final = file_fact("/sys/devices/system/cpu/online", take_line)
 _GOVERNORS: Final = file_fact("/sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors", take_line)
 
@@ -125,14 +123,11 @@ async def _try_in_namespace(node: str, run: Runner, setting: HostSetting, interf
     A qdisc, and a sysctl that each network namespace has, are tried in a temporary namespace. `ethtool` tells which
     offloads are fixed. A node without these tools refuses nothing.
     """
-    name, value, first = setting.name or "", setting.value, "true"
+    name, value = setting.name or "", setting.value
     refusals: dict[str, tuple[str, str]] = {}  # what the node prints → error code and text
-    if setting.kind == "sysctl":
-        file = shlex.quote(f"/proc/sys/{name.replace('.', '/')}")
-        first = f'[ "$(id -u)" != 0 ] || [ ! -e {file} ] || [ -w {file} ] || echo read-only'  # in a container
-        script = f"echo {shlex.quote(value)} | tee {file}" if _OF_A_NETWORK.match(name) else "true"
-        refusals = {"read-only": ("EACCES", f"sysctl {name}: Permission denied")}
-        refusals |= {"Invalid argument": ("EINVAL", f"sysctl {name}: Invalid argument")}
+    if setting.kind == "sysctl" and is_of_network(name):
+        script = f"echo {shlex.quote(value)} | tee {shlex.quote('/proc/sys/' + name.replace('.', '/'))}"
+        refusals = {"Invalid argument": ("EINVAL", f"sysctl {name}: Invalid argument")}
     elif setting.kind == "qdisc":
         script = f"tc qdisc replace dev lo root {value.split()[0]}"
         what = f"qdisc of {interface}: No such file or directory; this kernel has no {value.split()[0]}"
@@ -141,7 +136,7 @@ async def _try_in_namespace(node: str, run: Runner, setting: HostSetting, interf
         raise RefusedError(node, "set", "EOPNOTSUPP", f"offload {name} of {interface}: Not supported")
     if refusals:
         own = f"sh -c {shlex.quote(f'{script} >/dev/null')}"
-        said = await ask_one(run, Fact(f"{{ {first}; unshare -rn {own}; }} 2>&1", str)) or ""
+        said = await ask_one(run, Fact(f"unshare -rn {own} 2>&1", str)) or ""
         for sign in filter(said.__contains__, refusals):
             raise RefusedError(node, "set", *refusals[sign])
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from rigctl.hosts.surroundings import Surroundings
 from rigctl.paths.probing import PathState
-from rigctl.records import Cell, Facts, HostSetting, RunPlan
+from rigctl.records import Cell, Condition, Facts, HostSetting, RunPlan
 from rigctl.rig.inventory import Node, Rig
 from rigctl.switches.reading import PortCounters
 
@@ -104,6 +104,9 @@ class RigState:
     def cells(self) -> tuple[Cell, ...]:
         return self.plan.cells if self.plan is not None else ()
 
+    def conditions(self) -> tuple[Condition, ...]:
+        return self.plan.conditions if self.plan is not None else ()
+
     def rate_bps(self, name: str) -> int | None:
         """Return a node's link rate in bit/s from the rig file, else as negotiated; None if unknown."""
         state = self.nodes[name]
@@ -119,5 +122,5 @@ class RigState:
         return {setting.kind for setting in self._set_by(cell)}
 
     def _set_by(self, cell: Cell) -> Iterator[HostSetting]:
-        conditions = self.plan.conditions if self.plan is not None else ()
-        return (own for condition in conditions if condition.name == cell.condition for own in condition.settings)
+        own = (condition for condition in self.conditions() if condition.name == cell.condition)
+        return (setting for condition in own for setting in condition.settings)

@@ -52,8 +52,7 @@ def agent(state: RigState) -> Iterator[Finding]:
 
 def rights(state: RigState) -> Iterator[Finding]:
     """Check that agents run as root, as with `sudo: true`, if conditions or captures need root."""
-    conditions = state.plan.conditions if state.plan is not None else ()
-    needs = [f"condition {condition.name}" for condition in conditions if condition.settings]
+    needs = [f"condition {condition.name}" for condition in state.conditions() if condition.settings]
     needs += ["captures"] if any(cell.capture for cell in state.cells()) else []
     for each in state.reached() if needs else ():
         if each.as_root is False:
@@ -66,6 +65,8 @@ def conditions(state: RigState) -> Iterator[Finding]:
     """Report settings of conditions that a node refuses, as far as this is known without changing the settings."""
     for each in state.nodes.values():
         for text in each.refused:
+            if each.as_root is False and text.endswith("(EACCES)"):
+                continue  # `rights` reports it
             why, _, remedy = text.partition("; in PowerShell, ")  # the agent for Windows names the command
             refused = said.REFUSED.advising(bool(remedy))
             yield find_on(each, refused, why=why, remedy=f"in PowerShell, {remedy}")

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from rigctl.conditions.condition import KEYS_BY_KIND
 from rigctl.findings import Finding, about_nodes
 from rigctl.findings import nodes as said
 from rigctl.paths.commands import find_on
@@ -36,6 +37,18 @@ def judge_rehearsal(state: RigState, errors: Collection[tuple[str, str]]) -> Ite
         yield said.REHEARSED_IN_PART.say(about_nodes(state.nodes), numbers)
     elif not rehearsal.refusals:
         yield said.REHEARSED.say(about_nodes(state.nodes), numbers)
+    if untried := _untried(state):
+        yield said.NOT_REHEARSED.say(about_nodes(state.nodes), untried=", ".join(untried))
+
+
+def _untried(state: RigState) -> list[str]:
+    """Return what a run changes on the nodes, and no node could be asked about."""
+    present = min((each.facts.get("mtu") or 0 for each in state.reached()), default=0)
+    settings = [setting for condition in state.conditions() for setting in condition.settings]
+    # Paths were probed at the present MTU.
+    beyond = [setting for setting in settings if setting.kind != "mtu" or int(setting.value) > present]
+    found = (KEYS_BY_KIND[setting.kind].untried(setting) for setting in beyond)
+    return list(dict.fromkeys(text for text in found if text is not None))
 
 
 def _is_explained(refusal: Refusal, errors: Collection[tuple[str, str]]) -> bool:

@@ -146,8 +146,8 @@ def congestion(state: RigState) -> Iterator[Finding]:
 
 def _congestions_asked(state: RigState, name: str) -> dict[str, str]:
     """Map each congestion control to the words for what asks for it at a node: tests, or a condition of all nodes."""
-    conditions = state.plan.conditions if state.plan is not None else ()
-    asked = {own: f"condition {one.name} asks for" for one in conditions if (own := congestion_of(one)) is not None}
+    named = ((one.name, congestion_of(one)) for one in state.conditions())
+    asked = {own: f"condition {name} asks for" for name, own in named if own is not None}
     cells = [cell for cell in state.cells() if name in cell.nodes and cell[CONGESTION]]
     by_name = group_by(cells, lambda cell: str(cell[CONGESTION]))
     return asked | {own: _tests_asking([cell.number for cell in same]) for own, same in by_name.items()}

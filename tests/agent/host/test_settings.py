@@ -42,6 +42,17 @@ def test_each_kind_is_changed_and_read_back_and_goes_back_to_what_it_was_at_firs
     assert agent.ask("restore")["restored"] == 0
 
 
+@pytest.mark.parametrize("name", [RMEM, "net.ipv4.tcp_sack", "net.ipv4.ip_local_port_range"])
+def test_a_dry_order_tells_that_a_sysctl_cannot_be_written(lab: Lab, name: str) -> None:
+    before = lab.sysctl(name)
+    order = f"set kind=sysctl name={name} value=1 dry=1"
+    assert lab.start().ask(order) == {"id": 1, "ok": True, "old": before, "value": before}
+    read_only = 'mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec "$0" "$@"'
+    answer = lab.start(by=("unshare", "-m", "sh", "-c", read_only)).ask(order)
+    assert (answer["error"], answer["message"]) == ("EROFS", f"sysctl {name}: Read-only file system")
+    assert (lab.sysctl(name), lab.journal.exists()) == (before, False)
+
+
 def test_the_last_one_set_is_put_back_first(lab: Lab) -> None:
     ports, privileged = "net.ipv4.ip_local_port_range", "net.ipv4.ip_unprivileged_port_start"
     before = lab.sysctl(ports), lab.sysctl(privileged)

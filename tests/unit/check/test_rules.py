@@ -207,6 +207,37 @@ def test_a_rehearsal_names_the_tests_that_a_refusal_costs_and_says_what_it_left_
     assert done.level is Severity.OK
 
 
+@pytest.mark.parametrize(
+    ("settings", "untried"),
+    [
+        ((HostSetting("mtu", "9001"),), "packets of 9001 bytes between the nodes"),
+        ((HostSetting("mtu", "1500"), HostSetting("sysctl", "0", "net.ipv4.tcp_sack")), None),
+        ((HostSetting("qdisc", "fq"),), None),
+        (
+            (HostSetting("sysctl", "9", "net.core.rmem_max"), HostSetting("coalesce", "5", "rx_usecs")),
+            "the value of net.core.rmem_max, the value of coalesce rx_usecs",
+        ),
+        ((HostSetting("qdisc", "fq limit 100"),), "the parameters of qdisc fq limit 100"),
+        ((HostSetting("sysctl", "bbr", "net.ipv4.tcp_congestion_control"), HostSetting("rings", "9", "rx")), None),
+    ],
+)
+def test_a_check_lists_what_only_a_change_of_a_node_would_tell(
+    settings: tuple[HostSetting, ...], untried: str | None
+) -> None:
+    plan = plan_with(cell(condition="one"), conditions=(Condition("one", settings),))
+    state = replace(seen_of({}, {}, plan=plan), rehearsal=Rehearsal(1, 1))
+    found = [finding for finding in judge_state(state) if finding.code == "not-rehearsed"]
+    assert [finding.level for finding in found] == ([] if untried is None else [Severity.NOTE])
+    assert all(f"would tell: {untried}." in finding.text for finding in found)
+
+
+def test_a_setting_that_needs_root_is_refused_once() -> None:
+    denied = "condition one: set: sysctl net.core.rmem_max: Permission denied (EACCES)"
+    plan = plan_with(cell(condition="one"), conditions=(Condition("one", (HostSetting("mtu", "1400"),)),))
+    state = seen_of({"uid": 1000, "refused": (denied,)}, {"uid": 0, "refused": (denied,)}, plan=plan)
+    assert codes(state) == ["a: no-root", "b: condition-refused"]
+
+
 def test_a_wrong_clock_and_a_node_that_answers_for_another_are_named() -> None:
     (clock,) = bad(seen_of({"clock_ahead_s": (-7.4, -7.1)}, {"clock_ahead_s": (-0.2, 1.9)}))
     assert (clock.code, clock.numbers) == ("clock-off", {"clock_ahead_s": -7.1})  # the least that it is off

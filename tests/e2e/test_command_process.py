@@ -49,6 +49,34 @@ for words in json.load(sys.stdin):
         code = exit_code(words)
     print(json.dumps([code, out.getvalue(), errors.getvalue()]))
 """
+FORKED: Final = """
+import json, os, sys, rigctl.cli.app
+
+rigctl.cli.app.every_command()
+for words, *outputs in json.load(sys.stdin):
+    child = os.fork()
+    if child == 0:
+        for descriptor, path in enumerate(outputs, 1):
+            if path is None:
+                reading, writing = os.pipe()
+                os.close(reading)
+            else:
+                writing = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+            os.dup2(writing, descriptor)
+        sys.argv[1:] = words.split()
+        rigctl.cli.app.main()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+CODES: Final = {
+    "regress": 1,
+    "regress --format json": 1,
+    "compare latest~12 latest": 0,
+    "show": 0,
+    "runs --json": 0,
+    "check closed.yaml": 3,
+    "show no-such-run": 2,
+}
+"""Exit code of each command on the store `slower`."""
 NEEDING: Final = {
     "openmetrics": ("export --format openmetrics", "export --format openmetrics -o made"),
     "parquet": ("export --format parquet", "export --format parquet -o made"),
@@ -76,6 +104,16 @@ def ended(store: Path, *command: str, given: str = "") -> "subprocess.CompletedP
     return subprocess.run(command, cwd=store.parent, env=environment, input=given, **how)
 
 
+def forked(store: Path, *commands: tuple[str, str | None, str | None]) -> list[int]:
+    """Run commands one after the other and return their exit codes. Each is a fork of one process, which starts once.
+
+    A command is its words, and the files of its output and of its messages; None is a pipe whose reader is gone.
+    """
+    done = ended(store, sys.executable, "-c", FORKED, given=json.dumps(commands))
+    assert done.returncode == 0, done.stderr
+    return [int(line) for line in done.stdout.splitlines()]
+
+
 def in_bash(store: Path, line: str) -> "subprocess.CompletedProcess[str]":
     return ended(store, "bash", "-o", "pipefail", "-c", f"{sys.executable} -m rigctl {line}")
 
@@ -96,23 +134,13 @@ def slower(tmp_path: Path) -> Path:
     return path
 
 
-@from_file
-def test_the_exit_code_is_the_commands_own_when_its_reader_is_gone(slower: Path, words: str, code: int) -> None:
+def test_the_exit_code_is_the_commands_own_when_its_reader_is_gone(slower: Path) -> None:
     (slower.parent / "closed.yaml").write_text(CLOSED_RIG)
-    expected = ended(slower, sys.executable, "-m", "rigctl", *words.split())
-    assert expected.returncode == code, expected.stderr
-    reading, writing = os.pipe()
-    os.close(reading)
-    environment = os.environ | {"RIGCTL_STORE": str(slower), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "rigctl", *words.split()]
-    how: dict[str, Any] = {"cwd": slower.parent, "env": environment, "timeout": DEADLINE_S, "check": False}
-    try:
-        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, **how)
-        assert (done.returncode, "Traceback" in done.stderr) == (code, False)
-        both = subprocess.run(command, stdout=writing, stderr=writing, **how)
-        assert both.returncode == code
-    finally:
-        os.close(writing)
+    errors = [str(slower.parent / f"errors{number}") for number in range(len(CODES))]
+    lost = [(words, None, path) for words, path in zip(CODES, errors, strict=True)]
+    codes = forked(slower, *lost, *((words, None, None) for words in CODES))
+    assert codes == [*CODES.values(), *CODES.values()]
+    assert [path for path in errors if "Traceback" in Path(path).read_text()] == []
 
 
 @from_file
@@ -152,36 +180,46 @@ def test_a_missing_extra_is_named_with_the_line_that_installs_it_and_all_else_wo
 
 
 PLAN: Final = "rig: r.yaml\npairs: [pi1 -> pi2]\nduration: 1s\nmatrix: {window: [64K], parallel: [1, 2]}\n"
+SIGNS: Final = {
+    "show --all": "latin-1",
+    "show --markdown": "koi8-r",
+    "show --json": "ascii",
+    "runs --json": "latin-1",
+    "plan s.yaml": "ascii",
+}
+"""Encoding of the terminal of each command."""
 
 
-@pytest.mark.parametrize(
-    ("encoding", "command"),
-    [
-        ("latin-1", "show --all"),
-        ("koi8-r", "show --markdown"),
-        ("ascii", "show --json"),
-        ("latin-1", "runs --json"),
-        ("ascii", "plan s.yaml"),
-    ],
-)
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return what each command of `SIGNS` prints in UTF-8, beside its store."""
+    folder = tmp_path_factory.mktemp("signs")
+    (folder / "r.yaml").write_text(CLOSED_RIG, encoding="utf-8")
+    (folder / "s.yaml").write_text(f"title: Größe – 10 → 20 Ω\n{PLAN}", encoding="utf-8")
+    with open_store(str(folder / "r.db")) as opened:
+        builders.put(opened, *builders.gigablox())
+    files = {command: folder / f"plain{number}" for number, command in enumerate(("tag latest ort=Größe–Ω", *SIGNS))}
+    commands = [(command, str(path), str(folder / "errors")) for command, path in files.items()]
+    assert forked(folder / "r.db", *commands) == [0] * len(commands)
+    return files
+
+
+@pytest.mark.parametrize("command", SIGNS)
 def test_a_terminal_that_lacks_signs_gets_others(
-    store: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, command: str
+    plain: dict[str, Path], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    (store.parent / "r.yaml").write_text(CLOSED_RIG, encoding="utf-8")
-    (store.parent / "s.yaml").write_text(f"title: Größe – 10 → 20 Ω\n{PLAN}", encoding="utf-8")
-    assert ended(store, sys.executable, "-m", "rigctl", "tag", "latest", "ort=Größe – Ω").returncode == 0
-    words = [sys.executable, "-m", "rigctl", *command.split()]
-    plain = ended(store, *words)
+    encoding, expected = SIGNS[command], plain[command].read_text("utf-8")
     monkeypatch.setenv("PYTHONIOENCODING", encoding)
-    how: dict[str, Any] = {"cwd": store.parent, "capture_output": True, "timeout": DEADLINE_S}
-    environment = os.environ | {"RIGCTL_STORE": str(store), "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    words = [sys.executable, "-m", "rigctl", *command.split()]
+    how: dict[str, Any] = {"cwd": plain[command].parent, "capture_output": True, "timeout": DEADLINE_S}
+    environment = os.environ | {"RIGCTL_STORE": "r.db", "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
     done = subprocess.run(words, env=environment, **how)
-    assert (done.returncode, plain.returncode, done.stderr) == (0, 0, b""), done.stderr
+    assert (done.returncode, done.stderr) == (0, b""), done.stderr
     if "--json" in command:
-        assert json.loads(done.stdout) == json.loads(plain.stdout)
+        assert json.loads(done.stdout) == json.loads(expected)
         return
     lines = done.stdout.decode("utf-8" if "--markdown" in command else encoding).splitlines()
-    assert [len(line) for line in lines] == [len(line) for line in plain.stdout.splitlines()]  # columns stay aligned
+    assert [len(line) for line in lines] == [len(line) for line in expected.splitlines()]  # columns stay aligned
 
 
 def test_a_message_on_an_error_needs_no_sign(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

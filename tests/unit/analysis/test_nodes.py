@@ -22,7 +22,13 @@ def history(*faults: Fault, nodes: Sequence[str] = MESH, sigma: float = 0.001) -
     return History(tuple(nodes), last + 8, sigma, faults, "by hand")
 
 
-@pytest.mark.parametrize("seed", range(200))
+PROOFS = 200
+ALWAYS = 40
+"""Number of generated histories, and how many of these are judged in `make test` too."""
+MORE = (pytest.mark.torture, pytest.mark.long)
+
+
+@pytest.mark.parametrize("seed", [*range(ALWAYS), *(pytest.param(seed, marks=MORE) for seed in range(ALWAYS, PROOFS))])
 def test_no_wrong_subject_is_named_in_generated_histories(seed: int) -> None:
     made = generate(f"proof {seed}")
     assert wrong_subjects(made, made.asked()) == []

@@ -39,7 +39,8 @@ tests: $(VENV)/dev.stamp $(AGENT)
 
 # Agents of other machines, not in CI: the compiler makes a C library for each, so that Raspberry Pis and FreeBSD stand for all of them here.
 # `make torture` and `make packages` build every agent.
-foreign: $(VENV)/dev.stamp
+foreign steady torture: PACKAGES += qemu-user-static
+foreign: system $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/rigctl agent build --target aarch64 --target armv7 --target freebsd-x86_64 --target windows-x86_64
 	CI=1 $(BIN)/python -m pytest -q $(FOREIGN)
 
@@ -170,7 +171,7 @@ release: wheel
 
 # Not in CI, before a release: ten minutes and the package index. Installs the wheel as users do: on other machines, without internet, as a
 # stranger with two hosts, as a container; then the commands of a release, but for its publication.
-packages: PACKAGES += buildah mmdebstrap debian-archive-keyring
+packages: PACKAGES += buildah mmdebstrap debian-archive-keyring qemu-user-static
 packages: system wheelhouse
 	$(BIN)/python -m pytest -v -m packages tests/packages
 
@@ -210,7 +211,7 @@ $(VENV)/mutants.stamp: $(VENV)/dev.stamp
 
 # What the tests start for real. Installed where we may; otherwise the tests say what is missing, by name.
 PACKAGES := python3-venv gcc libc6-dev clang libclang-rt-14-dev iproute2 iputils-ping ethtool nftables iperf3 openssh-server openssh-client \
-	qemu-user-static chromium util-linux sudo file make jq snmpd snmp lldpd postgresql systemd tmux \
+	chromium util-linux sudo file make jq snmpd snmp lldpd postgresql systemd tmux \
 	slurmctld slurmd slurm-client munge dropbear-bin busybox-static fish tcsh wine wine64 bindfs fuse3
 # Tests start a PostgreSQL server of their own: Debian's package need not make and start one (a few seconds).
 NO_CLUSTER := /etc/postgresql-common/createcluster.conf

@@ -163,6 +163,33 @@ bool datagrams_take(struct datagrams *datagrams, const unsigned char *data, int6
     return true;
 }
 
+void datagrams_begin_short(struct datagrams *datagrams, uint64_t tag)
+{
+    datagrams_begin(datagrams, tag);
+    datagrams->duplicates = datagrams->reordered = datagrams->next = -1;
+}
+
+void datagram_write_short(unsigned char *data, size_t size, uint64_t tag)
+{
+    unsigned char header[DATAGRAM_HEADER] = {0};
+
+    datagram_put_tag(header, tag);
+    memcpy(data, header, size);
+}
+
+bool datagrams_take_short(struct datagrams *datagrams, const unsigned char *data, size_t size)
+{
+    unsigned char expected[DATAGRAM_HEADER];
+
+    datagram_write_short(expected, size, datagrams->tag);
+    if (memcmp(data, expected, size) != 0) {
+        datagrams->strays++;
+        return false;
+    }
+    datagrams->count++;
+    return true;
+}
+
 void datagrams_end(struct datagrams *datagrams)
 {
     settle(datagrams, datagrams->next);

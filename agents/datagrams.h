@@ -11,9 +11,9 @@
 struct datagrams {
     int64_t count;   /* datagrams sent, or received without duplicates */
     int64_t refused; /* datagrams that the sender's kernel did not accept */
-    int64_t duplicates, reordered;
+    int64_t duplicates, reordered; /* -1: unknown, as datagrams have no numbers */
     int64_t strays;                   /* datagrams of another flow, older than the window, or with a number not sent yet */
-    int64_t next;                     /* highest sequence number so far, plus one */
+    int64_t next;                     /* highest sequence number so far, plus one; -1: datagrams have no numbers */
     int64_t overflow;                 /* datagrams that the kernel dropped because the receive buffer was full; -1: unknown */
     int64_t jitter_ns, jitter_max_ns; /* present and largest jitter (RFC 3550, section 6.4.1); -1: fewer than two datagrams arrived */
     int64_t burst;                    /* most datagrams by which a sender was ahead of its rate; -1: no rate */
@@ -43,3 +43,9 @@ bool datagrams_take(struct datagrams *datagrams, const unsigned char *data, int6
 /* Stop counting. Datagrams that have not arrived by now count as lost. */
 void datagrams_end(struct datagrams *datagrams);
 void datagram_write(unsigned char *data, uint64_t tag, int64_t number, int64_t now);
+
+/* A datagram that is shorter than the header has as much of the tag as fits, then zeros: no number, so no order and no duplicates. */
+void datagrams_begin_short(struct datagrams *datagrams, uint64_t tag);
+void datagram_write_short(unsigned char *data, size_t size, uint64_t tag);
+/* Count an arrived short datagram. Returns false for a stray. */
+bool datagrams_take_short(struct datagrams *datagrams, const unsigned char *data, size_t size);

@@ -22,6 +22,12 @@
 #define FASTEST_NS 50.0       /* shortest time that a sender without a rate needs per datagram */
 #define MARGIN_NS (500 * MS)  /* largest error of the receiver's estimate of the sender's clock */
 
+/* Tell whether the flow's datagrams have room for their header, and so have numbers. */
+static bool has_header(const struct flow *flow)
+{
+    return flow->request->size >= DATAGRAM_HEADER;
+}
+
 static int udp_stream_prepare(struct flow *flow)
 {
     int on = 1, size = (int)flow->request->size;
@@ -30,6 +36,8 @@ static int udp_stream_prepare(struct flow *flow)
     if (error != 0)
         return error;
     if (!flow->sender) {
+        if (!has_header(flow))
+            datagrams_begin_short(flow->datagram.counts, flow->datagram.tag);
         /* If the kernel refuses UDP_GRO, datagrams arrive one by one, at a higher cost and with the same result. */
         setsockopt(flow->datagram.fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
         return 0;
@@ -64,8 +72,12 @@ static int write_pieces(struct flow *flow, struct mmsghdr *messages, struct iove
 
         vectors[pieces] = (struct iovec){.iov_base = at, .iov_len = (size_t)(count * size)};
         messages[pieces] = (struct mmsghdr){.msg_hdr = {.msg_iov = &vectors[pieces], .msg_iovlen = 1}};
-        for (int64_t i = 0; i < count; i++, at += size)
-            datagram_write(at, flow->datagram.tag, flow->datagram.counts->next + written++, now);
+        for (int64_t i = 0; i < count; i++, at += size, written++) {
+            if (has_header(flow))
+                datagram_write(at, flow->datagram.tag, flow->datagram.counts->next + written, now);
+            else
+                datagram_write_short(at, (size_t)size, flow->datagram.tag);
+        }
     }
     return pieces;
 }
@@ -184,6 +196,17 @@ static int64_t limit_count(const struct flow *flow, int64_t now)
     return most < 1 ? 1 : most > 1e15 ? INT64_C(1000000000000000) : (int64_t)most;
 }
 
+/* Count one datagram. Returns false for a duplicate and for a stray. */
+static bool take_one(const struct flow *flow, const unsigned char *data, size_t size, int64_t now, int64_t most)
+{
+    if (has_header(flow) && size >= DATAGRAM_HEADER)
+        return datagrams_take(flow->datagram.counts, data, now, most);
+    if (!has_header(flow) && size == (size_t)flow->request->size)
+        return datagrams_take_short(flow->datagram.counts, data, size);
+    flow->datagram.counts->strays++;
+    return false;
+}
+
 /* Count the datagrams of one piece. Returns the number of counted bytes. */
 static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t length, int64_t now)
 {
@@ -205,9 +228,7 @@ static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t lengt
     for (size_t at = 0; at < length; at += size) {
         size_t part = length - at < size ? length - at : size;
 
-        if (part < DATAGRAM_HEADER)
-            datagrams->strays++;
-        else if (datagrams_take(datagrams, data + at, now, most))
+        if (take_one(flow, data + at, part, now, most))
             counted += (int64_t)part;
     }
     /* The kernel joins only datagrams with equal marks into a piece. */
@@ -258,4 +279,4 @@ static void udp_stream_receive(struct flow *flow)
 }
 
 const struct work udp_stream_work = {"", "udp", udp_open, udp_stream_prepare, udp_stream_send, udp_stream_receive, udp_finish,
-                                     DATAGRAM_HEADER, DATAGRAM_MAX, .rate = true, .bins = true, .bursts = true};
+                                     1, DATAGRAM_MAX, .rate = true, .bins = true, .bursts = true};

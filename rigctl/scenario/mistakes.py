@@ -38,6 +38,8 @@ from rigctl.settings.sockets import CONNECTIONS, MIN_WINDOW
 from rigctl.yamlfile import MOST_FOUND, FieldError, Mistake, Path, YamlDocument, suggestion
 
 _BY_NAME: Final = sorted(SETTINGS.values(), key=lambda setting: setting.name)
+_LEAST_OF_IPERF3: Final = 16
+"""Least payload in bytes of a datagram of iperf3 (MIN_UDP_BLOCKSIZE)."""
 
 
 def scenario_mistakes(document: YamlDocument, model: ScenarioKeys, rig: Rig) -> Iterator[Mistake]:
@@ -199,6 +201,8 @@ def _engine_clashes(number: int, row: Settings, kind: Kind, model: ScenarioKeys)
     for setting in _BY_NAME:
         if engine not in setting.engines and row[setting] != setting.unset:
             yield setting.name, f"engine: {engine} has no such setting"
+    if (row[SIZE] or MAX_DATAGRAM) < _LEAST_OF_IPERF3:
+        yield "size", f"engine: {engine} sends datagrams of {_LEAST_OF_IPERF3} bytes or more"
     if model.duration != int(model.duration):
         yield "duration", f"engine: {engine} measures whole seconds, 1s to {MAX_DURATION_S:.0f}s"
     for key, why in limits.keys.items():

@@ -44,7 +44,7 @@ UDP: Final = Kind(
     "datagrams",
     bins=True,
     transport="udp",
-    sizes=(16, MAX_DATAGRAM),  # a datagram has at least its number and its time: 16 bytes (agent protocol)
+    sizes=(1, MAX_DATAGRAM),
 )
 PINGPONG: Final = Kind(
     "pingpong", "Ping-pong", "messages", "messages", order="pingpong", sizes=(1, 2**24), round_trips=True

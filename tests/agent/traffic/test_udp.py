@@ -44,10 +44,12 @@ def lossy(still_lab: Lab) -> Lab:
     return still_lab
 
 
-def in_step(lab: Lab, clock: FakeClock, step_s: float, how: str, count: int, lost: int = 0) -> tuple[Report, Report]:
+def in_step(
+    lab: Lab, clock: FakeClock, step_s: float, how: str, count: int, lost: int = 0, size: int = 100
+) -> tuple[Report, Report]:
     """Return the reports of receiver and sender when the clock has moved once, and `count` datagrams were sent."""
     receiver, sender = lab.start(by=clock.by), lab.start(by=clock.by)
-    joined(receiver, sender, extra="transport=udp size=100", connect=PINNED)
+    joined(receiver, sender, extra=f"transport=udp size={size}", connect=PINNED)
     before = taken(lab)
     started(receiver, sender, 1000, f"hold_us=0 {how}", clock.now_ns)
     eventually(lambda: taken(lab) + (lost and dropped(lab)) >= before + 2)
@@ -72,6 +74,17 @@ def test_loss_is_what_the_network_drops(lossy: Lab, clock: FakeClock, rule: str,
     drop(lossy, f"numgen inc {rule}")
     came, _ = in_step(lossy, clock, 0.04, "rate=8000000 burst=1000", 402, lost)
     assert (dropped(lossy), came.buckets[0]) == (lost, [bursts])
+
+
+@pytest.mark.parametrize("size", [1, 8, 15])
+def test_datagrams_without_room_for_a_number_are_counted_without_order(lossy: Lab, clock: FakeClock, size: int) -> None:
+    drop(lossy, "numgen inc mod 50 == 7")
+    came, sent = in_step(lossy, clock, 0.04, f"rate={80_000 * size} burst=1000", 402, lost=8, size=size)
+    here = came.datagrams[0]
+    unknown = ("duplicates", "reordered", "highest", "jitter_ns", "jitter_max_ns")
+    assert {name: here[name] for name in unknown} == dict.fromkeys(unknown)
+    assert (dropped(lossy), here["strays"], came.buckets[0]) == (8, 0, [])
+    assert (sent.totals[0]["bytes"], came.totals[0]["bytes"]) == (402 * size, 394 * size)
 
 
 def test_as_fast_as_it_can_what_is_missing_was_lost_in_a_row(start: Start) -> None:
@@ -174,6 +187,16 @@ def test_forged_datagrams_are_strays(lab: Lab, clock: FakeClock, test: str, how:
     assert sent["strays"] == 0
     if not test:
         assert came["highest"] == sent["datagrams"]
+
+
+def test_forged_datagrams_without_room_for_a_number_are_strays(lab: Lab, clock: FakeClock) -> None:
+    receiver, sender = lab.start(by=clock.by), lab.start(by=clock.by)
+    port = joined(receiver, sender, extra="transport=udp size=4", connect=PINNED)
+    forge(lab, port, bytes(4), b"abc", b"twoparts")
+    started(receiver, sender, 300, "rate=8000", clock.now_ns)
+    clock.advance(0.3)
+    came, sent = (report.datagrams[0] for report in reports(receiver, sender))
+    assert (came["strays"], came["datagrams"]) == (4, sent["datagrams"])
 
 
 PROBE = "transport=udp test=probe size=64"

@@ -57,7 +57,7 @@ NO_BIN_GAPS: Final = good("bins-without-gaps", "No gaps: every bin of {width} ha
 BIN_GAPS: Final = note(
     "bins-with-gaps",
     "In bins of {width}, test {test} ({stream}) has {count}, the longest of {longest_gap_ms:g} ms; nothing arrived in "
-    "{pct:.1f} % of its time.",
+    "{pct:.1f} % of its time. The median of the other bins is {plateau_mb:.1f} MB/s, the mean of all {all_mb:.1f}.",
     weight=Weight.COMPARISON,
 )
 BIN_GAPS_OF_VIRTUAL: Final = replace(

@@ -17,7 +17,7 @@ from rigctl.base.values import common_value, divide, group_by, least, total, tot
 from rigctl.figures import FIGURES, Figure, FlowGroup, Level, combine_streams
 from rigctl.figures.ceilings import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.effective import WINDOW_EFFECTIVE
-from rigctl.figures.messages import over_flows
+from rigctl.figures.messages import THROUGHPUT, over_flows
 from rigctl.figures.streams import GOODPUT, GOODPUT_MEDIAN
 from rigctl.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors_of_node
 from rigctl.limits.links import (
@@ -119,7 +119,9 @@ class StreamDerivation:
 
     @cached_property
     def goodput_mbps(self) -> float | None:
-        return GOODPUT.of(self.group)
+        if not self._derived.cell.kind.files:
+            return GOODPUT.of(self.group)
+        return _mbps(over_flows(THROUGHPUT, [FlowGroup(self._derived.cell, [flow]) for flow in self.flows]))
 
     @property
     def efficiency(self) -> float | None:
@@ -257,7 +259,8 @@ class Derivation:
             if Level.CELLS in figure.levels
             or (figure.over_streams is not None and all(figure.name in own for own in of_streams))
         }
-        return found | {EFFICIENCY.name: divide(found[GOODPUT.name], made[CEILING.name])}
+        goodput_mbps = _mbps(found[THROUGHPUT.name]) if self.cell.kind.files else found[GOODPUT.name]
+        return found | {EFFICIENCY.name: divide(goodput_mbps, made[CEILING.name])}
 
     def flow_figures(self, flow: Flow) -> dict[str, Any]:
         """Return the figures of a single flow."""
@@ -305,6 +308,10 @@ class Derivation:
             return total(usage.agent_cpu_us for usage in self.repetition.nodes)
         usage = self._usage.get(node)
         return None if usage is None or usage.agent_cpu_us is None else usage.agent_cpu_us + (usage.node_irq_us or 0)
+
+
+def _mbps(bytes_per_s: float | None) -> float | None:
+    return None if bytes_per_s is None else 8 * bytes_per_s / 1e6
 
 
 def requested_mbps(cell: Cell, repetition: RepetitionHead) -> float | None:

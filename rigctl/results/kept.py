@@ -31,7 +31,7 @@ from rigctl.results.condensed import (
     StreamNotes,
 )
 
-RESULTS_VERSION: Final = 1
+RESULTS_VERSION: Final = 2
 """To be incremented when the meaning of a figure, of evidence or of another detail changes."""
 _MOST_BYTES: Final = 1 << 28
 _LEVEL: Final = 6

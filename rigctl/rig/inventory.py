@@ -40,6 +40,7 @@ class Node:
     configured: bool = True  # False: ignore ~/.ssh/config, because rigctl started the SSH server
     bottleneck_bps: int | None = None
     sysctls: tuple[tuple[str, str], ...] = ()
+    disk_bps: int | None = None
     arch: Arch | None = None  # type of processor; None: the controller's type
     nic: Nic = DEFAULT_NIC
     patience: int = 1  # factor of all timeouts, because emulated machines are slow

@@ -106,6 +106,7 @@ def _node_of(name: str, section: NodeSection, model: RigFile, folder: Path, only
         data_ports=section.data_ports or model.data_ports,
         transport=transport,
         bottleneck_bps=section.bottleneck,
+        disk_bps=section.disk,
         arch=section.arch,
         nic=section.nic or links.nic or DEFAULT_NIC,
         sysctls=tuple((plain_name(name), value) for name, value in section.sysctl.items()),

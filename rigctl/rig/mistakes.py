@@ -12,7 +12,7 @@ from rigctl.yamlfile import FieldError, Mistake, Path, YamlDocument, YamlSection
 
 _ACCESS: Final = ("address", "transport", *SSH_ONLY, "sudo", "data_address", "data_interface")
 """Keys that only real nodes have, as rigctl creates the nodes of a virtual rig."""
-_VIRTUAL_FIELDS: Final = {"namespaces": ("rtt", "bottleneck", "sysctl"), "machines": ("arch", "nic")}
+_VIRTUAL_FIELDS: Final = {"namespaces": ("rtt", "bottleneck", "disk", "sysctl"), "machines": ("arch", "nic")}
 """Maps a kind of virtual rig to the keys of nodes that only this kind has."""
 _REAL_ONLY: Final = {
     "transport": "rigctl knows how to reach the nodes of a virtual rig",

@@ -93,6 +93,11 @@ class NodeSection(AccessSection, LinkSection):
         description="Virtual rig: rate of a bottleneck in the node's path, such as a slow firewall.",
         examples=["3G"],
     )
+    disk: fields.LinkRate = Field(
+        None,
+        description="Virtual rig: rate in bit/s at which the node's disk reads and writes files in /var/tmp.",
+        examples=["400M"],
+    )
     sysctl: Annotated[dict[fields.SysctlName, fields.SysctlValue], BeforeValidator(empty_if_none)] = Field(
         {},
         description="Virtual rig: initial values of sysctls below net.",

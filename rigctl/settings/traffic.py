@@ -80,7 +80,7 @@ def rate_words(rate: int | str | None) -> str:
 SIZE: Final[Setting[int | None]] = Setting(
     name="size",
     meaning="Bytes of a message in tests pingpong and blast, 1 to 16M; in udp the payload of a datagram, "
-    "1 to 65507 (default: what fits the MTU; below 16, order is unknown); in file the size of the file, up to 1048576M.",
+    "1 to 65507 (below 16 without order; default: what fits the MTU); in file the size of the file, up to 1048576M.",
     parse=lambda name, value: parse_between(name, value, parse_bytes, (1, _MAX_FILE), "1 to 1048576M", "64K"),
     text=default_or(format_bytes),
     schema={

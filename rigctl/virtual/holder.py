@@ -22,6 +22,7 @@ import asyncssh
 from rigctl.base.errors import RigError
 from rigctl.base.processes import limit_met
 from rigctl.virtual import namespaces
+from rigctl.virtual.disk import shown_to, slow_disks
 from rigctl.virtual.layout import STAY, Layout, Place
 from rigctl.virtual.links import adapt_buckets, link_socket
 from rigctl.virtual.relay import relay_frames
@@ -59,7 +60,7 @@ def _build_and_serve(tag: str, layout: Layout, orders: dict[str, Any]) -> None:
         for place in layout.places:
             sockets[place.name].append(namespaces.ssh_socket(layout, place))
             links[place.name] = namespaces.in_namespace(place.name, link_socket)
-    with relay_frames(layout, taps, namespaces.in_namespace):
+    with relay_frames(layout, taps, namespaces.in_namespace), slow_disks(layout):
         asyncio.run(_serve(tag, layout, orders, sockets, links))
 
 
@@ -130,7 +131,9 @@ def _shell(tag: str, layout: Layout, place: Place, homes: Path) -> Shell:
         home = homes / place.name
         home.mkdir(parents=True, mode=0o700, exist_ok=True)
         return Shell(place.name, (), home, tag)
-    return Shell(place.name, namespaces.command_prefix(place.name), namespaces.home_of(place.name), tag)
+    disk = () if place.disk_bps is None else shown_to(place.name)
+    prefix = (*namespaces.command_prefix(place.name), *disk)
+    return Shell(place.name, prefix, namespaces.home_of(place.name), tag)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ class Place:
     rtt_ns: int | None = None  # requested round-trip time of the link; None: no delay
     bottleneck_bps: int | None = None  # rate of a slower hop on the path in bit/s; None: no such hop
     sysctls: tuple[tuple[str, str], ...] = ()
+    disk_bps: int | None = None  # rate of the node's slow disk in bit/s; None: the machine's own disk
     arch: "Arch" = "x86_64"  # processor architecture of a virtual machine; namespaces ignore it
     nic: "Nic" = "virtio-net"
 

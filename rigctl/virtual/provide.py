@@ -113,6 +113,7 @@ def layout_of(rig: Rig) -> Layout:
             None if node.link.rtt_s is None else round(node.link.rtt_s * 1e9),
             node.bottleneck_bps,
             node.sysctls,
+            node.disk_bps,
             node.arch or ("aarch64" if platform.machine() == "aarch64" else "x86_64"),
             node.nic,
         )

@@ -24,6 +24,7 @@ from rigctl.base import resources
 from rigctl.base.errors import RigError
 from rigctl.base.processes import Process
 from rigctl.rig.inventory import Rig
+from rigctl.virtual import disk
 from rigctl.virtual.links import burst_bytes
 from rigctl.virtual.provide import down, find_rigs, layout_of, provide, start, up
 from rigctl.virtual.relay import relay_frames
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("runtime_folder", "machine_unchanged")
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """A rig that is up, whose nodes differ. It has another name than those of which survivors are looked for."""
-    slow = '{bottleneck: 100M, sysctl: {net.ipv4.tcp_rmem: "4096 16384 65536", net.ipv4.tcp_sack: 0}}'
+    slow = '{bottleneck: 100M, disk: 80M, sysctl: {net.ipv4.tcp_rmem: "4096 16384 65536", net.ipv4.tcp_sack: 0}}'
     nodes = f"{{a: , b: {{mtu: 9000}}, c: , slow: {slow}}}"
     made = rig(tmp_path_factory.mktemp("rig"), links="{rate: 200M, mtu: 1500}", nodes=nodes)
     with kept_up(replace(made, name=f"{NAME}up")) as started:
@@ -72,6 +73,18 @@ async def test_openssh_logs_in_by_the_rigs_key_alone_from_here_and_on_port_22_of
     with pytest.raises(asyncssh.PermissionDenied):
         who: dict[str, Any] = {"username": "root", "client_keys": [stranger], "password": "root"}
         await asyncssh.connect(node.address, node.port or 0, known_hosts=str(node.known_hosts), config=None, **who)
+
+
+async def test_a_slow_disk_keeps_files_at_its_rate_and_only_its_node_sees_them(ready: Rig) -> None:
+    write = "dd if=/dev/urandom of=f bs=64K count=16 conv=fdatasync; sha256sum <f; dd if=f iflag=nocache count=0"
+    read = (
+        "began=$(date +%s%N); sha256sum <f; echo $(($(date +%s%N) - began)); exec 3<f; rm f; head -c 65536 <&3 | wc -c"
+    )
+    said = await output(ready, "slow", f"cd /var/tmp; exec 2>/dev/null; {write}; {read}; ls; df . | tail -1")
+    first, _, second, _, took_ns, rest, device, *_ = said.split()
+    assert (first, rest, device) == (second, "65536", "disk-slow")
+    assert int(took_ns) >= 1e9 * 8 * 16 * 65536 / 80e6
+    assert "disk-" not in await output(ready, "b", "df /var/tmp")
 
 
 async def test_a_node_cannot_send_more_than_its_link_to_two_destinations(ready: Rig) -> None:
@@ -138,9 +151,9 @@ async def test_a_rig_that_cannot_be_built_says_why(
     assert list(runtime_folder.iterdir()) == []
 
 
-def relays() -> list[int]:
-    """Relays of rigs of this test process: descendants of its holders."""
-    every = (pid for pid, words in all_commands() if "rigctl.virtual.relay" in words)
+def relays(module: str = "relay") -> list[int]:
+    """Relays, or processes of another module, of rigs of this test process: descendants of its holders."""
+    every = (pid for pid, words in all_commands() if f"rigctl.virtual.{module}" in words)
     return [pid for pid in every if any(f"{NAME}-" in command_line(above) for above in ancestors(pid))]
 
 
@@ -191,6 +204,14 @@ async def test_full_frames_pass_in_ipv6_too_and_a_relay_that_dies_leaves_a_dead_
         await eventually_async(lambda: relays() == [])
         assert "0 received" in await output(ready, "near", "ping -6 -c 1 -W 1 far || true")
     assert survivors(f"{NAME}-") == []
+
+
+def test_a_machine_without_fuse_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "_DEVICE", "/dev/nothing")
+    monkeypatch.setattr(disk, "_DISKS", tmp_path)
+    layout = layout_of(rig(tmp_path, nodes="{a: {disk: 80M}, b: }"))
+    with pytest.raises(RigError, match=r"a: a node with a disk needs /dev/nothing"), disk.slow_disks(layout):
+        pass
 
 
 @pytest.fixture(scope="module", params=["namespaces", "loopback"])
@@ -357,15 +378,20 @@ def machine_unchanged() -> Iterator[None]:
 @pytest.mark.parametrize("part", ["holder", "starter"])
 @pytest.mark.parametrize("kind", ["namespaces", "loopback"])
 async def test_kill_9_of_holder_or_starter_leaves_nothing(part: str, kind: str, tmp_path: Path) -> None:
-    tested = rig(tmp_path, virtual=kind, links="{mtu: 1500}")
+    slow = "{disk: 80M}" if kind == "namespaces" else ""
+    tested = rig(tmp_path, virtual=kind, links="{mtu: 1500}", nodes=f"{{a: {slow}, b: }}")
     ready, state, _ = await up(tested)
     async with login(ready, "a") as connection:
-        await connection.create_process("sleep 1000 & sleep 1000 | sleep 1000")
+        # Its third part waits for a slow disk: two minutes.
+        await connection.create_process("sleep 1000 & sleep 1000 | head -c 1200M /dev/zero >/var/tmp/f")
+        served = relays("disk")
+        assert len(served) == (kind == "namespaces")
         victim: Process = getattr(state, part)
         os.kill(victim.pid, signal.SIGKILL)
         if kind == "namespaces":
             # The kernel's doing, without a next command.
             eventually(lambda: survivors(state.folder.name) == [])
+            eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in served))
         eventually(lambda: not state.up)
     assert sweep() == [state.folder.name]
     eventually(lambda: survivors(state.folder.name) == [])

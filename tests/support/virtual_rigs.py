@@ -132,7 +132,10 @@ def _of_hardware(name: str) -> bool:
 
 
 def _mounted_by_a_rig(words: list[str]) -> bool:
-    """Tell whether a rig made the mount in this line of mountinfo (proc(5)). A rig's /run has the source "rigctl"."""
+    """Tell whether a rig made the mount in this line of mountinfo (proc(5)).
+
+    A rig's /run has the source "rigctl", a slow disk of node a the source "disk-a".
+    """
     where, source = Path(words[4]), words[words.index("-") + 2]
     of_a_node = where.parent == Path("/run/netns") and OF_A_RIG.fullmatch(where.name)
-    return source == "rigctl" or NAME in words[4] or bool(of_a_node)
+    return source == "rigctl" or source.startswith("disk-") or NAME in words[4] or bool(of_a_node)

@@ -392,6 +392,7 @@ def _bin_gap_findings(view: RunView, found: Sequence[StreamBins], width: str) ->
     words = {"width": width, "test": number, "stream": worst.stream, "pct": 100 * gaps.share}
     longest_ms = worst.milliseconds(gaps.longest)
     values = {"gaps": gaps.count, "longest_gap_ms": longest_ms, "time_in_gaps": gaps.share}
+    values |= {"plateau_mb": (worst.series.median_busy or 0.0) / 1e6, "all_mb": worst.series.cumulative[-1] / 1e6}
     sentence = goodput.BIN_GAPS_OF_VIRTUAL if view.plan.virtual == "namespaces" else goodput.BIN_GAPS
     yield sentence.say(tests([number]), values, count=plural(gaps.count, "gap"), **words)
 

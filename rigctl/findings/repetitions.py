@@ -3,12 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.base.values import group_by
-from rigctl.findings import Finding, Severity, Weight, good, tests, warning
+from rigctl.figures.streams import RETRANSMITS
+from rigctl.findings import Finding, Severity, Weight, good, note, tests, warning
 from rigctl.findings.text import (
     MOST_LISTED,
     MOST_NAMED,
@@ -24,6 +26,7 @@ from rigctl.findings.text import (
     upper_first,
 )
 from rigctl.model.repeating import ci95, variation
+from rigctl.model.statistics.spread import Retransmits, Steadier, blame_retransmits, steadier
 from rigctl.records import Cell, RepetitionHead, RunInfo, RunStatus, Status
 from rigctl.results.summary import CellSummary, Exclusion
 
@@ -44,6 +47,25 @@ _NARROW: Final = good(
 _WIDE: Final = warning(
     "interval-wide", "After {count} repetitions half the 95 % confidence interval is not below {bound} in {tests}."
 )
+
+
+_STEADIER: Final = note(
+    "steadier",
+    "{best} are steadier than {other}: repetitions vary by {less} of their mean, with {other} by {more} ({each})",
+    weight=Weight.ANSWER,
+)
+_ALIKE: Final = note(
+    "alike-steady",
+    "It may be chance that repetitions vary by {less} of their mean with {best} and by {more} with {other} ({each}).",
+    weight=Weight.COMPARISON,
+)
+_RETRANSMITS: Final = {
+    Retransmits.NONE: "In all {all} repetitions nothing was retransmitted: retransmits are not the cause.",
+    Retransmits.CAUSE: "{count} in {some} of all {all} repetitions are the cause: the other {quiet} vary by {left}.",
+    Retransmits.NOT_ALONE: "{count} in {some} of all {all} repetitions are not the only cause: the other {quiet} vary "
+    "by {left}.",
+    Retransmits.UNKNOWN: "{count} in {some} of all {all} repetitions; these do not tell whether they are the cause.",
+}
 
 
 def exclusion_texts(exclusions: Sequence[Exclusion]) -> tuple[str, ...]:
@@ -156,11 +178,12 @@ def _left_out(cell: CellSummary) -> list[Exclusion]:
     return [each for each in cell.exclusions if each.status is not Status.OK and not each.measured_again]
 
 
-def retest_finding(cell: Cell, first: Sequence[float], second: Sequence[float]) -> Finding:
+def retest_finding(view: RunView, again: RunView, cell: Cell) -> Finding:
     """Return the finding on a retest: `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, …`.
 
-    `first` and `second` have the values of the repetitions before the retest and in it.
+    `again` has the repetitions of the retest.
     """
+    first, second = view.values_of(cell, view.planned), view.values_of(cell, again.every)
     spread, later = variation(first), variation(second)
     text = f"Test {cell.number} varied by {_percent(spread)} over {plural(len(first), 'repetition')}"
     subject, numbers = tests([cell.number]), {"variation": spread, "variation_again": later}
@@ -170,8 +193,52 @@ def retest_finding(cell: Cell, first: Sequence[float], second: Sequence[float]) 
     change = fmean(second) / fmean(first) - 1
     way = "higher" if change > 0 else "lower"
     mean = "with the same mean" if abs(change) < 0.005 else f"its mean {100 * abs(change):.0f} % {way}"
-    text += f"; over {len(second)} more by {_percent(later)}, {mean}."
+    text += f"; over {len(second)} more by {_percent(later)}, {mean}.{_of_retransmits(view, again, cell)}"
     return Finding("retest", text, Weight.DETAIL, subject=subject, numbers=numbers)
+
+
+def _of_retransmits(view: RunView, again: RunView, cell: Cell) -> str:
+    """Return a sentence on whether retransmits make a test vary, over all repetitions; empty if there is no count."""
+    own = [one for one in (*view.results.each, *again.results.each) if one.cell.number == cell.number]
+    known = [
+        (value if cell.in_messages else 1 / value, one.rows[None][RETRANSMITS.name])
+        for one in own
+        if (value := view.stored.value(one.repetition)) and one.rows[None][RETRANSMITS.name] is not None
+    ]
+    if view.plan.retest is None or not known:
+        return ""
+    times_s, counts = zip(*known, strict=True)
+    verdict = blame_retransmits(times_s, counts, view.plan.retest.variation)
+    quiet = [time_s for time_s, count in known if not count]
+    words = {
+        "count": plural(sum(counts), "retransmit"),
+        "some": len(known) - len(quiet),
+        "all": len(known),
+        "quiet": len(quiet),
+        "left": _percent(variation(quiet)),
+    }
+    return f" {_RETRANSMITS[verdict].format(**words)}"
+
+
+def steadiness_findings(view: RunView) -> Iterator[Finding]:
+    """Yield a finding on whether more flows vary less, if tests differ in nothing else and were repeated."""
+    alike = {replace(cell, number=0, parallel=1) for cell in view.plan.cells}
+    few, *others = sorted(view.plan.cells, key=lambda cell: cell.parallel)
+    if len(alike) > 1 or not others:
+        return
+    ends = (few, others[-1])
+    values = [view.values_of(cell, view.planned) for cell in ends]
+    verdict = steadier(*values)
+    if verdict is None:
+        return
+    rows = [(plural(cell.parallel, "flow"), variation(own), len(own)) for cell, own in zip(ends, values, strict=True)]
+    best, other = rows if verdict is Steadier.FIRST else reversed(rows)
+    numbers = {f"variation_{cell.parallel}_flows": row[1] for cell, row in zip(ends, rows, strict=True)}
+    each = f"{best[2]} repetitions each" if best[2] == other[2] else f"{best[2]} and {other[2]} repetitions"
+    words = {"best": best[0], "other": other[0], "each": each, "less": _percent(best[1]), "more": _percent(other[1])}
+    sentence = _ALIKE if verdict is Steadier.NEITHER else _STEADIER
+    found = sentence.say(tests(cell.number for cell in ends), numbers, **words)
+    yield replace(found, brief=f"{best[0]} vary less than {other[0]}" if sentence is _STEADIER else "")
 
 
 def until_findings(view: RunView) -> Iterator[Finding]:

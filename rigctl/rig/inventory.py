@@ -109,3 +109,4 @@ class Rig:
     switches: dict[str, Switch] = field(default_factory=dict)  # switches by key; empty if the file has only `switch`
     ports: tuple[Port, ...] = ()
     trunk: Trunk | None = None
+    routed: bool = False  # virtual rig: True if a router connects both switches

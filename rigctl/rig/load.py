@@ -70,6 +70,7 @@ def rig_of(document: YamlDocument, path: Path, sets: Sequence[str] = ()) -> Rig:
         switches=switches,
         ports=_ports(model),
         trunk=None if model.trunk is None else Trunk((ends[0], ends[1]), model.trunk.rate),
+        routed=model.trunk is not None and model.trunk.router,
     )
 
 

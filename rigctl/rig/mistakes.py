@@ -142,6 +142,8 @@ def _trunk_mistakes(document: YamlDocument, trunk: TrunkSection, model: RigFile)
         yield document.mistake(("trunk",), what, at_key=True)
     if trunk.ports and model.virtual is not None:
         yield document.mistake(("trunk", "ports"), f"ports: {_MADE}. Leave it out.", at_key=True)
+    if trunk.router and model.virtual != "namespaces":
+        yield document.mistake(("trunk", "router"), "router: for virtual rigs with namespaces only. Leave it out.")
     for name in trunk.ports:
         if name not in known:
             what = f'trunk: there is no switch "{name}".{suggestion(name, known)}'

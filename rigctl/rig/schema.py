@@ -160,6 +160,9 @@ class TrunkSection(YamlSection):
     rate: fields.LinkRate = Field(
         None, description="The trunk's rate in bit/s, decimal. Default: unknown.", examples=["8G"]
     )
+    router: Flag = Field(
+        False, description="Virtual rig: a router between both switches, whose nodes are in subnets of their own."
+    )
     ports: dict[fields.SwitchName, fields.PortNames] = Field(
         default_factory=dict,
         description="The trunk's ports on each switch; several if the trunk bundles links.",

@@ -18,8 +18,25 @@ NODE_INTERFACE: Final = "eth0"
 SECOND_SWITCH: Final = "br.1"
 TRUNK_ENDS: Final = ("trunk.0", "trunk.1")
 """Interface names with a dot, so that no node's port can have the same name."""
+ROUTER: Final = "trunk.router"
+"""Name of the router's namespace, with a dot for the same reason."""
+ROUTER_ENDS: Final = ("eth0", "eth1")
+_ROUTER_NUMBER: Final = 254
 # Names that a node's port cannot have, because other interfaces or folders in /proc/sys/net have them.
 _TAKEN: Final = frozenset({SWITCH, "lo", "all", "default"})
+
+
+def _ipv4(subnet: int, number: int) -> str:
+    return f"10.77.{subnet}.{number}"
+
+
+def _ipv6(subnet: int, number: int) -> str:
+    return f"fd77::{number:x}" if not subnet else f"fd77:0:0:{subnet:x}::{number:x}"
+
+
+def router_addresses(subnet: int) -> tuple[str, str]:
+    """Return the router's IPv4 and IPv6 address in a subnet."""
+    return _ipv4(subnet, _ROUTER_NUMBER), _ipv6(subnet, _ROUTER_NUMBER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +54,7 @@ class Place:
     disk_bps: int | None = None  # rate of the node's slow disk in bit/s; None: the machine's own disk
     arch: "Arch" = "x86_64"  # processor architecture of a virtual machine; namespaces ignore it
     nic: "Nic" = "virtio-net"
+    routed: bool = False  # True if the nodes of each switch are a subnet, with a router between both
 
     @property
     def shaped_bps(self) -> int | None:
@@ -45,11 +63,16 @@ class Place:
 
     @property
     def ipv4(self) -> str:
-        return f"10.77.0.{self.number}"
+        return _ipv4(self.bridge if self.routed else 0, self.number)
 
     @property
     def ipv6(self) -> str:
-        return f"fd77::{self.number:x}"
+        return _ipv6(self.bridge if self.routed else 0, self.number)
+
+    @property
+    def gateways(self) -> tuple[str, str] | None:
+        """Return the router's IPv4 and IPv6 address in the node's subnet; None without a router."""
+        return router_addresses(self.bridge) if self.routed else None
 
     @property
     def mac(self) -> str:
@@ -82,6 +105,7 @@ class Layout:
     bridges: tuple[Bridge, ...] = (Bridge(SWITCH),)  # two if there is a trunk between them
     trunk_bps: int | None = None  # rate of the trunk in bit/s; None: unlimited
     snmp: bool = False  # whether the switches answer SNMP, if this machine has snmpd
+    routed: bool = False  # whether the trunk leads through a router
 
     @property
     def key(self) -> str:

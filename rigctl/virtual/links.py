@@ -26,7 +26,7 @@ from typing import Final, Literal, TypeAlias
 
 from rigctl.base.errors import RigError
 from rigctl.base.processes import run_command
-from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
+from rigctl.virtual.layout import NODE_INTERFACE, ROUTER, ROUTER_ENDS, Layout, Place, router_addresses
 
 Action: TypeAlias = Literal["replace", "change"]
 _FRAME_HEADER: Final = 14  # destination, source and type, in bytes
@@ -104,7 +104,10 @@ def switch_lines(layout: Layout) -> Iterator[str]:
         yield f"link set dev {place.port} master {layout.bridges[place.bridge].device} up"
     if layout.trunk:
         one, two = (f"name {end} mtu {bridge.mtu}" for end, bridge in layout.trunk)
-        yield f"link add {one} type veth peer {two}"
+        if not layout.routed:
+            yield f"link add {one} type veth peer {two}"
+        for own, end in zip((one, two), ROUTER_ENDS, strict=True) if layout.routed else ():
+            yield f"link add {own} type veth peer name {end} mtu {layout.bridges[0].mtu} netns {ROUTER}"
         for end, bridge in layout.trunk:
             yield f"link set dev {end} master {bridge.device} up"
     # Without a set MTU, a bridge takes the smallest MTU of its ports. Each port still refuses larger frames.
@@ -134,6 +137,21 @@ def node_lines(place: Place, ipv6: bool) -> Iterator[str]:
     yield f"address add {place.ipv4}/24 dev {NODE_INTERFACE}"
     if ipv6 and place.mtu >= 1280:
         yield f"address add {place.ipv6}/64 dev {NODE_INTERFACE} nodad"
+    if place.gateways is not None:
+        yield f"route add default via {place.gateways[0]}"
+        if ipv6 and place.mtu >= 1280:
+            yield f"route add default via {place.gateways[1]}"
+
+
+def router_lines(ipv6: bool) -> Iterator[str]:
+    """Yield `ip -batch` lines for the router's namespace: an interface and addresses in the subnet of each switch."""
+    yield "link set dev lo up"
+    for subnet, end in enumerate(ROUTER_ENDS):
+        yield f"link set dev {end} up"
+        ipv4_address, ipv6_address = router_addresses(subnet)
+        yield f"address add {ipv4_address}/24 dev {end}"
+        if ipv6:
+            yield f"address add {ipv6_address}/64 dev {end} nodad"
 
 
 def node_shaping_lines(place: Place, mtu: int, action: Action = "replace") -> Iterator[str]:

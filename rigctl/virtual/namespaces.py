@@ -16,8 +16,8 @@ from typing import Final, TypeVar
 
 from rigctl.base.errors import RigError
 from rigctl.base.processes import run_command
-from rigctl.virtual.layout import NODE_INTERFACE, Layout, Place
-from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, switch_lines
+from rigctl.virtual.layout import NODE_INTERFACE, ROUTER, Layout, Place
+from rigctl.virtual.links import node_lines, node_shaping_lines, port_shaping_lines, router_lines, switch_lines
 from rigctl.virtual.relay import make_tap, nodes_with_rtt
 
 _CLONE_NEWNET: Final = 0x40000000  # value from linux/sched.h
@@ -66,10 +66,11 @@ def make_namespaces(layout: Layout) -> dict[str, tuple[int, int]]:
         raise RigError(f"{layout.name}: this machine has no IPv6. Use ip_version: 4.")
     if ipv6:
         _sysctl("disable_ipv6", 1)  # so that the switches get no address and send no packets
-    _batch(["ip"], (f"netns add {place.name}" for place in layout.places))
+    names = [place.name for place in layout.places] + ([ROUTER] if layout.routed else [])
+    _batch(["ip"], (f"netns add {name}" for name in names))
     if ipv6:
-        for place in layout.places:
-            in_namespace(place.name, _quiet_ipv6)
+        for name in names:
+            in_namespace(name, _quiet_ipv6)
     taps = {
         place.name: (in_namespace(place.name, lambda: make_tap(NODE_INTERFACE)), make_tap(place.port))
         for place in nodes_with_rtt(layout)
@@ -81,6 +82,9 @@ def make_namespaces(layout: Layout) -> dict[str, tuple[int, int]]:
         _batch(["tc", "-n", place.name], node_shaping_lines(place, place.mtu))
         if place.sysctls:
             in_namespace(place.name, functools.partial(_tune, place))
+    if layout.routed:
+        in_namespace(ROUTER, functools.partial(_forward, ipv6))
+        _batch(["ip", "-n", ROUTER], router_lines(ipv6))
     return taps
 
 
@@ -130,6 +134,12 @@ def _quiet_ipv6() -> None:
     _sysctl("disable_ipv6", 0)
     _sysctl("accept_dad", 0)  # during duplicate detection, for a second, no socket can be bound to the address
     _sysctl("accept_ra", 0)
+
+
+def _forward(ipv6: bool) -> None:
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    if ipv6:
+        _sysctl("forwarding", 1)
 
 
 def _sysctl(name: str, value: int) -> None:

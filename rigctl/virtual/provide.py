@@ -116,6 +116,7 @@ def layout_of(rig: Rig) -> Layout:
             node.disk_bps,
             node.arch or ("aarch64" if platform.machine() == "aarch64" else "x86_64"),
             node.nic,
+            rig.routed,
         )
         for number, node in enumerate(rig.nodes.values(), 1)
     )
@@ -136,6 +137,7 @@ def layout_of(rig: Rig) -> Layout:
         bridges or (Bridge(SWITCH),),
         rig.trunk.rate_bps if rig.trunk else None,
         any(switch.snmp for switch in rig.switches.values()),
+        rig.routed,
     )
 
 

@@ -65,6 +65,16 @@ BYTES: Final = Figure(
     compute=_bytes,
     over_streams=total,
 )
+
+
+def _retransmits(group: FlowGroup) -> int | None:
+    if not group.whole:
+        return None
+    if group.cell.in_messages:
+        return total(side.tcp.retransmits for side in group.senders)
+    return total(flow.retransmits for flow in group.flows)
+
+
 GOODPUT: Final = Figure(
     name="goodput_mbps",
     unit="Mbit/s",
@@ -90,8 +100,8 @@ RETRANSMITS: Final = Figure(
     name="retransmits",
     unit="",
     levels=TCP_LEVELS,
-    meaning="TCP segments retransmitted in the measurement interval",
-    compute=lambda group: total(flow.retransmits for flow in group.flows) if group.whole else None,
+    meaning="TCP segments retransmitted in the measurement interval; of messages, by the connection",
+    compute=_retransmits,
     over_streams=total,
     kinds=("tcp", "pingpong", "blast", "file"),
 )

@@ -59,12 +59,19 @@ _ALIKE: Final = note(
     "It may be chance that repetitions vary by {less} of their mean with {best} and by {more} with {other} ({each}).",
     weight=Weight.COMPARISON,
 )
+_NOT_RETRANSMITTED: Final = note(
+    "retest-retransmits",
+    "Nothing was retransmitted in any repetition of {tests}: retransmits are not why the repetitions vary.",
+    weight=Weight.COMPARISON,
+)
+_RETRANSMITTED: Final = "Test {test} has {count} in {some} of {all} repetitions"
 _RETRANSMITS: Final = {
-    Retransmits.NONE: "In all {all} repetitions nothing was retransmitted: retransmits are not the cause.",
-    Retransmits.CAUSE: "{count} in {some} of all {all} repetitions are the cause: the other {quiet} vary by {left}.",
-    Retransmits.NOT_ALONE: "{count} in {some} of all {all} repetitions are not the only cause: the other {quiet} vary "
-    "by {left}.",
-    Retransmits.UNKNOWN: "{count} in {some} of all {all} repetitions; these do not tell whether they are the cause.",
+    verdict: note("retest-retransmits", f"{_RETRANSMITTED}{rest}.", weight=Weight.COMPARISON)
+    for verdict, rest in (
+        (Retransmits.CAUSE, ", which are why it varies: the other {quiet} vary by {left}"),
+        (Retransmits.NOT_ALONE, ", which are not the only cause: the other {quiet} vary by {left}"),
+        (Retransmits.UNKNOWN, "; whether they are why it varies is unknown"),
+    )
 }
 
 
@@ -193,31 +200,35 @@ def retest_finding(view: RunView, again: RunView, cell: Cell) -> Finding:
     change = fmean(second) / fmean(first) - 1
     way = "higher" if change > 0 else "lower"
     mean = "with the same mean" if abs(change) < 0.005 else f"its mean {100 * abs(change):.0f} % {way}"
-    text += f"; over {len(second)} more by {_percent(later)}, {mean}.{_of_retransmits(view, again, cell)}"
+    text += f"; over {len(second)} more by {_percent(later)}, {mean}."
     return Finding("retest", text, Weight.DETAIL, subject=subject, numbers=numbers)
 
 
-def _of_retransmits(view: RunView, again: RunView, cell: Cell) -> str:
-    """Return a sentence on whether retransmits make a test vary, over all repetitions; empty if there is no count."""
-    own = [one for one in (*view.results.each, *again.results.each) if one.cell.number == cell.number]
-    known = [
-        (value if cell.in_messages else 1 / value, one.rows[None][RETRANSMITS.name])
-        for one in own
-        if (value := view.stored.value(one.repetition)) and one.rows[None][RETRANSMITS.name] is not None
-    ]
-    if view.plan.retest is None or not known:
-        return ""
-    times_s, counts = zip(*known, strict=True)
-    verdict = blame_retransmits(times_s, counts, view.plan.retest.variation)
-    quiet = [time_s for time_s, count in known if not count]
-    words = {
-        "count": plural(sum(counts), "retransmit"),
-        "some": len(known) - len(quiet),
-        "all": len(known),
-        "quiet": len(quiet),
-        "left": _percent(variation(quiet)),
-    }
-    return f" {_RETRANSMITS[verdict].format(**words)}"
+def retransmit_findings(view: RunView, again: RunView) -> Iterator[Finding]:
+    """Yield findings on whether retransmits make the tests vary that were measured again, over all repetitions."""
+    assert view.plan.retest is not None
+    quiet: list[int] = []
+    for cell in again.plan.cells:
+        own = [one for one in (*view.results.each, *again.results.each) if one.cell.number == cell.number]
+        known = [
+            (value if cell.in_messages else 1 / value, one.rows[None][RETRANSMITS.name])
+            for one in own
+            if (value := view.stored.value(one.repetition)) and one.rows[None][RETRANSMITS.name] is not None
+        ]
+        if not known:
+            continue
+        times_s, counts = zip(*known, strict=True)
+        verdict = blame_retransmits(times_s, counts, view.plan.retest.variation)
+        if verdict is Retransmits.NONE:
+            quiet.append(cell.number)
+            continue
+        others_s = [time_s for time_s, count in known if not count]
+        numbers = {"retransmits": sum(counts), "variation_of_others": variation(others_s)}
+        words = {"test": cell.number, "count": plural(sum(counts), "retransmit"), "all": len(known)}
+        words |= {"some": len(known) - len(others_s), "quiet": len(others_s), "left": _percent(variation(others_s))}
+        yield _RETRANSMITS[verdict].say(tests([cell.number]), numbers, **words)
+    if quiet:
+        yield _NOT_RETRANSMITTED.say(tests(quiet), {"retransmits": 0}, tests=numbers_text(quiet))
 
 
 def steadiness_findings(view: RunView) -> Iterator[Finding]:

@@ -9,7 +9,13 @@ from rigctl.analysis.views.values import ValuesOfTests
 from rigctl.base.units import format_duration, local_text
 from rigctl.findings import Finding, Weight, by_weight
 from rigctl.findings.goodput import NO_FIGURE
-from rigctl.findings.repetitions import retest_finding, shortfall, steadiness_findings, until_findings
+from rigctl.findings.repetitions import (
+    retest_finding,
+    retransmit_findings,
+    shortfall,
+    steadiness_findings,
+    until_findings,
+)
 from rigctl.records import RunInfo, RunPlan, user_tags
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
 from rigctl.report.sections import (
@@ -54,7 +60,7 @@ def _retested(view: RunView) -> Part | None:
         return None
     bound = f" by more than {100 * view.plan.retest.variation:g} %" if view.plan.retest else ""
     title = f"Measured again: tests whose repetitions varied{bound}"
-    findings = tuple(retest_finding(view, again, cell) for cell in again.plan.cells)
+    findings = (*(retest_finding(view, again, cell) for cell in again.plan.cells), *retransmit_findings(view, again))
     table = replace(_with_heads(view.info, table), legend=())
     return Part(findings=findings, sections=(Section(title, (table,), full=True),))
 

@@ -26,6 +26,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "datagrams": ("udp", "--duration", "1s"),
     "search": ("rfc2544", "--duration", "1s", "--set", "size=466,1472"),
     "mesh": ("10gbe-mesh", "--duration", "1s", "--repeat", "1"),
+    "flows": ("10gbe-flows", "--duration", "500ms"),
     "latency": ("gigablox", "--duration", "2s", "--set", "latency=true"),
     "classes": ("qos", "--duration", "2s"),
     "against": ("gigablox", "--duration", "500ms", "--repeat", "4", "--against", "congestion=bbr"),

@@ -27,20 +27,24 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "stratus-put": ("stratus-put",),
     "udp": ("udp",),
     "qos": ("qos",),
-    # With the iterations of the page it takes hours.
-    "nettest-pingpong": ("nettest-pingpong", "--set", "iterations=200"),
+    "stratus-udp": ("stratus-udp",),
+    "nettest-pingpong": ("nettest-pingpong-100k",),
     "nettest-blast": ("nettest-blast",),
     "das2-quick-8g": ("das2-quick",),
     "das2-quick-10g": ("das2-quick", "--rig-set", "trunk.rate=10G"),
     "10gbe-mesh": ("10gbe-mesh",),
     "10gbe-mesh-mended": ("10gbe-mesh-mended",),
+    "10gbe-flows": ("10gbe-flows",),
     "10gbe-windows": (),  # windows_lab.py measures this one and the next
     "10gbe-windows-open": (),
-    "das2-soak": ("das2-soak", "--rig-set", "trunk.rate=10G", "--duration", "2m"),
+    "das2-soak": ("das2-soak", "--rig-set", "trunk.rate=10G"),
+    "das2": ("das2", "--rig-set", "trunk.rate=10G", "--duration", "1s"),
 }
 WINDOWS: Final = ("10gbe-windows", "10gbe-windows-open")
-LARGE: Final = ("das2-quick-8g", "das2-quick-10g")
-"""Their runs are not kept: 2.5 MB each."""
+LARGE: Final = ("das2-quick-8g", "das2-quick-10g", "das2")
+"""Their runs are not kept: 2.5 MB and more."""
+LONG: Final = ("nettest-pingpong", "das2-soak", "das2")
+"""Made only if they are named: 12, 30 and 80 minutes. `make_samples.py --resume das2` continues a run."""
 PRODUCT: Final[dict[str, tuple[str, ...]]] = {
     "product-gigablox": ("gigablox", "--duration", "8s", "--repeat", "4"),
 }
@@ -86,8 +90,10 @@ def measured(name: str) -> None:
         if name == WINDOWS[0]:
             measure_windows_lab(*(STORES / f"{each}.db" for each in WINDOWS))
         return
-    (STORES / f"{name}.db").unlink(missing_ok=True)
-    rigctl(name, "run", *(RUNS | PRODUCT)[name], "--no-report", "--quiet")
+    resumed = ("--resume",) if "--resume" in sys.argv else ()
+    if not resumed:
+        (STORES / f"{name}.db").unlink(missing_ok=True)
+    rigctl(name, "run", *(RUNS | PRODUCT)[name], "--no-report", "--quiet", *resumed)
 
 
 def printed(name: str) -> None:
@@ -207,7 +213,7 @@ def main() -> None:
     checks = [word for word in words if word in CHECKS]
     site, screen = SITE in words, "display" in words
     if not (names or checks or products or site or screen):
-        names, checks, products, site, screen = list(RUNS), list(CHECKS), ["product"], True, True
+        names, checks, products, site, screen = sorted(RUNS.keys() - LONG), list(CHECKS), ["product"], True, True
     STORES.mkdir(parents=True, exist_ok=True)
     for name in names:
         if "--print" not in words:

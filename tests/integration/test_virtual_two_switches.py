@@ -116,6 +116,17 @@ async def test_nodes_of_both_switches_reach_each_other_over_the_trunk_and_snmp_c
     assert (await snmp(ready, "snmpget", IF_NAME + ".1", community="public", wait_s=1)).returncode != 0
 
 
+@pytest.mark.parametrize(("version", "other"), [(4, "10.77.1.3"), (6, "fd77:0:0:1::3")])
+async def test_a_router_in_the_trunk_forwards_between_two_subnets(version: int, other: str, tmp_path: Path) -> None:
+    mtu = "{rate: 1G, mtu: 9000}"
+    async with provide(two_switches(tmp_path, trunk="{router: true}", links=mtu, ip_version=version)) as ready:
+        assert ready.nodes["b1"].data_address == other
+        full = 9000 - {4: 28, 6: 48}[version]
+        said = await output(ready, "a1", f"ping -{version} -c 1 -W {DEADLINE_S:g} -M do -s {full} b1")
+        assert "ttl=63" in said
+        assert "ttl=64" in await output(ready, "a1", f"ping -{version} -c 1 -W {DEADLINE_S:g} a2")
+
+
 async def test_buckets_follow_the_mtu_of_a_node_and_go_back_with_it(ready: Rig) -> None:
     async def at_switch() -> dict[str, str]:
         return rates(await on_switches(ready, "tc qdisc show"))

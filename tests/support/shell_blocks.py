@@ -85,10 +85,13 @@ SHORTER = {
     "gigablox": ("window=64K", "mss=default", "parallel=1"),
     "das2-quick": ("window_total=32K", "parallel=1", "pairs=2", "condition=no resize 1500"),
     "nettest-pingpong": ("size=1", "iterations=10", "retest=variation > 99%"),
+    "nettest-pingpong-100k": ("size=1", "iterations=10", "retest=variation > 99%"),
     "nettest-blast": ("size=1K", "iterations=10"),
     "udp": ("size=1472", "rate=100M"),
     "stratus": ("window=32K", "bins=10ms"),
+    "stratus-udp": ("size=1", "rate=1M"),
     "stratus-put": ("size=100K", "read=memory", "write=memory"),
+    "10gbe-flows": ("parallel=1",),
     "10gbe-mesh": ("pairs=star: bsd",),
     "10gbe-mesh-mended": ("pairs=star: bsd",),
 }
@@ -108,7 +111,7 @@ def shortened(words: list[str]) -> list[str]:
     sets = [each for each in SHORTER.get(scenario, SHORTER["gigablox"]) if each.partition("=")[0] not in given]
     whole = "engine=agent,iperf3" in words  # iperf3 takes whole seconds; one flow has no start skew
     sets += ["omit=0s", "pairs=pi1 -> pi2" if whole else "max_skew=1s"]
-    repeat = "4" if "--against" in words else "2" if scenario == "nettest-pingpong" else "1"
+    repeat = "4" if "--against" in words else "2" if scenario.startswith("nettest-pingpong") else "1"
     kept = [word for at, word in enumerate(words) if word not in _TIMES and words[at - 1] not in _TIMES]
     longest = "10s" if scenario.startswith("nettest") else "1s" if whole else "400ms"  # messages end by iterations
     times = ["--duration", longest, "--repeat", repeat]

@@ -100,7 +100,7 @@ def test_all_mistakes_of_the_file_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_an_unknown_rig_lists_the_bundled_ones() -> None:
-    bundled = "10gbe, 10gbe-mended, das2, fast-ethernet, "
+    bundled = "10gbe, 10gbe-mended, das2, das2-loop, fast-ethernet, "
     with pytest.raises(InputError, match=rf'unknown rig "gigablok"\. Did you mean "gigablox"\? Bundled: {bundled}'):
         load_rig("gigablok")
 

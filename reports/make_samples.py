@@ -34,7 +34,6 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "das2-quick-10g": ("das2-quick", "--rig-set", "trunk.rate=10G"),
     "10gbe-mesh": ("10gbe-mesh",),
     "10gbe-mesh-mended": ("10gbe-mesh-mended",),
-    "10gbe-flows": ("10gbe-flows",),
     "10gbe-windows": (),  # windows_lab.py measures this one and the next
     "10gbe-windows-open": (),
     "das2-soak": ("das2-soak", "--rig-set", "trunk.rate=10G"),

@@ -243,7 +243,7 @@ def _forgotten(request: int, node: int, data: bytes) -> list[int]:
     return [node] if request == _FORGET else []
 
 
-def serve(device: int, disk: SlowDisk) -> None:
+def answer_requests(device: int, disk: SlowDisk) -> None:
     """Answer the kernel's requests until the disk is unmounted."""
     while True:
         waited = select.select([device], [], [], 0)[0]
@@ -275,7 +275,7 @@ def main() -> int:
     """Serve the disk until it is unmounted; return 0."""
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # wake on time, not up to 50 us late (the default)
     device, rate_bps = map(int, sys.argv[1:])
-    serve(device, SlowDisk(rate_bps))
+    answer_requests(device, SlowDisk(rate_bps))
     return 0
 
 

@@ -22,7 +22,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "pingpong": ("nettest-pingpong", "--set", "iterations=40"),
     "blast": ("nettest-blast", "--repeat", "2"),
     "distance": ("stratus", "--duration", "2s"),
-    "files": ("stratus-put",),
+    "files": ("stratus-put", "--set", "size=5054968"),
     "datagrams": ("udp", "--duration", "1s"),
     "search": ("rfc2544", "--duration", "1s", "--set", "size=466,1472"),
     "mesh": ("10gbe-mesh", "--duration", "1s", "--repeat", "1"),

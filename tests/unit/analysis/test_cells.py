@@ -150,6 +150,7 @@ def test_what_is_missing_at_the_end_is_a_loss_in_a_row_too_and_duplicates_make_n
     assert lost(lossy(1000, 1000), lossy(1000, 1003, duplicates=3)) == (2000, 0, 0.0, 0)
     assert lost(lossy(1000, 1000, highest=1002)) == (1000, 0, 0.0, 0)
     assert lost(lossy(0, 0)) == (0, 0, None, 0)
+    assert lost(lossy(1000, 990, highest=None)) == (1000, 10, 1.0, None)  # datagrams without numbers
 
 
 def test_a_receiver_that_got_nothing_has_an_unknown_burst_and_an_unknown_time_gives_no_rate() -> None:

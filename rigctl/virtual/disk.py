@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from enum import IntEnum
 from pathlib import Path
 from typing import IO, Final
 
@@ -34,31 +35,34 @@ _DISKS: Final = Path("/run/rigctl/disk")
 _MS_NOSUID_NODEV: Final = 2 | 4  # values from linux/mount.h
 _PR_SET_TIMERSLACK: Final = 29  # value from linux/prctl.h
 
-# From linux/fuse.h: requests, and the structures of requests and replies.
-_LOOKUP, _FORGET, _GETATTR, _SETATTR, _UNLINK, _OPEN, _READ, _WRITE, _STATFS, _RELEASE = (
-    1,
-    2,
-    3,
-    4,
-    10,
-    14,
-    15,
-    16,
-    17,
-    18,
-)
-_FSYNC, _FLUSH, _INIT, _OPENDIR, _READDIR, _RELEASEDIR, _ACCESS, _CREATE, _INTERRUPT = (
-    20,
-    25,
-    26,
-    27,
-    28,
-    29,
-    34,
-    35,
-    36,
-)
-_BATCH_FORGET: Final = 42
+# What follows is from linux/fuse.h.
+
+
+class _Ask(IntEnum):
+    """What the kernel asks for."""
+
+    LOOKUP = 1
+    FORGET = 2
+    GETATTR = 3
+    SETATTR = 4
+    UNLINK = 10
+    OPEN = 14
+    READ = 15
+    WRITE = 16
+    STATFS = 17
+    RELEASE = 18
+    FSYNC = 20
+    FLUSH = 25
+    INIT = 26
+    OPENDIR = 27
+    READDIR = 28
+    RELEASEDIR = 29
+    ACCESS = 34
+    CREATE = 35
+    INTERRUPT = 36
+    BATCH_FORGET = 42
+
+
 _REQUEST: Final = struct.Struct("=IIQQIIIHH")  # length, request, its number, node, user, group, process
 _REPLY: Final = struct.Struct("=IiQ")  # length, error, number of the request
 _INIT_IN: Final = struct.Struct("=IIII")  # major, minor, most readahead, flags
@@ -138,50 +142,50 @@ class SlowDisk:
 
     def answer(self, request: int, node: int, data: bytes) -> bytes:
         """Return the reply to a request on `node`, when the disk has done it. Raise `OSError` if it is refused."""
-        if request in (_FLUSH, _FSYNC, _RELEASE, _RELEASEDIR, _ACCESS):
+        if request in (_Ask.FLUSH, _Ask.FSYNC, _Ask.RELEASE, _Ask.RELEASEDIR, _Ask.ACCESS):
             return b""
         work = _ANSWERS.get(request)
         if work is None:
             raise OSError(errno.ENOSYS, "not on a slow disk")
         return work(self, node, data)
 
-    def start(self, _: int, data: bytes) -> bytes:
+    def _start(self, _: int, data: bytes) -> bytes:
         major, _minor, readahead, flags = _INIT_IN.unpack_from(data)
         wanted = flags & (_ASYNC_READ | _BIG_WRITES | _MAX_PAGES)
         return _INIT_OUT.pack(major, _MINOR, readahead, wanted, 0, 0, _MOST_BYTES, 1, _MOST_BYTES // _PAGE, 0, 0)
 
-    def attributes(self, node: int, _: bytes = b"") -> bytes:
-        return _VALID.pack(_DAY_S, 0, 0) + self._attributes(node)
+    def _attributes(self, node: int, _: bytes = b"") -> bytes:
+        return _VALID.pack(_DAY_S, 0, 0) + self._attributes_of(node)
 
-    def _attributes(self, node: int) -> bytes:
+    def _attributes_of(self, node: int) -> bytes:
         size = 0 if node == _ROOT else os.fstat(self._file(node)).st_size
         mode, links = (_FOLDER, 2) if node == _ROOT else (_FILE, 1)
         return _ATTRIBUTES.pack(node, size, -(-size // 512), 0, 0, 0, 0, 0, 0, mode, links, 0, 0, 0, _PAGE, 0)
 
-    def change(self, node: int, data: bytes) -> bytes:
+    def _change(self, node: int, data: bytes) -> bytes:
         valid, _, _, size = _SETATTR_IN.unpack_from(data)
         if valid & _SIZE_IS_SET:
             os.ftruncate(self._file(node), size)
-        return self.attributes(node)
+        return self._attributes(node)
 
-    def find(self, _: int, data: bytes) -> bytes:
+    def _find(self, _: int, data: bytes) -> bytes:
         if data not in self.names:
             raise OSError(errno.ENOENT, "no such file")
         return self._entry(self.names[data])
 
-    def make(self, _: int, data: bytes) -> bytes:
+    def _make(self, _: int, data: bytes) -> bytes:
         self.last += 1
         self.files[self.last] = tempfile.TemporaryFile(buffering=0, dir=SHOWN_AT)  # noqa: SIM115 — closed by `forget`
         self.names[data[_CREATE_IN.size :]] = self.last
-        return self._entry(self.last) + self.open(self.last, data)
+        return self._entry(self.last) + self._open(self.last, data)
 
     def _entry(self, node: int) -> bytes:
-        return _ENTRY.pack(node, 0, _DAY_S, _DAY_S, 0, 0) + self._attributes(node)
+        return _ENTRY.pack(node, 0, _DAY_S, _DAY_S, 0, 0) + self._attributes_of(node)
 
-    def open(self, node: int, _: bytes) -> bytes:
+    def _open(self, node: int, _: bytes) -> bytes:
         return _OPENED.pack(node, 0, 0)
 
-    def remove(self, _: int, data: bytes) -> bytes:
+    def _remove(self, _: int, data: bytes) -> bytes:
         self.names.pop(data, None)
         return b""
 
@@ -190,22 +194,22 @@ class SlowDisk:
         if node not in self.names.values() and node in self.files:
             self.files.pop(node).close()
 
-    def read(self, node: int, data: bytes) -> bytes:
+    def _read(self, node: int, data: bytes) -> bytes:
         _, offset, size, *_rest = _TRANSFER.unpack_from(data)
         found = os.pread(self._file(node), size, offset)
         self._take_time(len(found))
         return found
 
-    def write(self, node: int, data: bytes) -> bytes:
+    def _write(self, node: int, data: bytes) -> bytes:
         _, offset, size, *_rest = _TRANSFER.unpack_from(data)
         os.pwrite(self._file(node), memoryview(data)[_TRANSFER.size : _TRANSFER.size + size], offset)
         self._take_time(size)
         return _WRITTEN.pack(size, 0)
 
-    def list_files(self, _: int, __: bytes) -> bytes:
+    def _list_files(self, _: int, __: bytes) -> bytes:
         return b""
 
-    def space(self, _: int, __: bytes) -> bytes:
+    def _space(self, _: int, __: bytes) -> bytes:
         free = os.statvfs(SHOWN_AT)
         return _SPACE.pack(
             free.f_blocks, free.f_bfree, free.f_bavail, free.f_files, free.f_ffree, _PAGE, 255, free.f_frsize, 0
@@ -222,25 +226,25 @@ class SlowDisk:
 
 
 _ANSWERS: Final[Mapping[int, Callable[[SlowDisk, int, bytes], bytes]]] = {
-    _INIT: SlowDisk.start,
-    _GETATTR: SlowDisk.attributes,
-    _SETATTR: SlowDisk.change,
-    _LOOKUP: SlowDisk.find,
-    _CREATE: SlowDisk.make,
-    _OPEN: SlowDisk.open,
-    _OPENDIR: SlowDisk.open,
-    _READDIR: SlowDisk.list_files,
-    _UNLINK: SlowDisk.remove,
-    _READ: SlowDisk.read,
-    _WRITE: SlowDisk.write,
-    _STATFS: SlowDisk.space,
+    _Ask.INIT: SlowDisk._start,
+    _Ask.GETATTR: SlowDisk._attributes,
+    _Ask.SETATTR: SlowDisk._change,
+    _Ask.LOOKUP: SlowDisk._find,
+    _Ask.CREATE: SlowDisk._make,
+    _Ask.OPEN: SlowDisk._open,
+    _Ask.OPENDIR: SlowDisk._open,
+    _Ask.READDIR: SlowDisk._list_files,
+    _Ask.UNLINK: SlowDisk._remove,
+    _Ask.READ: SlowDisk._read,
+    _Ask.WRITE: SlowDisk._write,
+    _Ask.STATFS: SlowDisk._space,
 }
 
 
 def _forgotten(request: int, node: int, data: bytes) -> list[int]:
-    if request == _BATCH_FORGET:
+    if request == _Ask.BATCH_FORGET:
         return [one for one, _ in _FORGOTTEN.iter_unpack(data[_FORGOTTEN_FROM:])]
-    return [node] if request == _FORGET else []
+    return [node] if request == _Ask.FORGET else []
 
 
 def answer_requests(device: int, disk: SlowDisk) -> None:
@@ -259,7 +263,7 @@ def answer_requests(device: int, disk: SlowDisk) -> None:
             disk.free_at_ns = max(disk.free_at_ns, time.monotonic_ns())
         _, request, number, node, *_ = _REQUEST.unpack_from(message)
         data = message[_REQUEST.size :]
-        if request in (_FORGET, _BATCH_FORGET, _INTERRUPT):  # these have no reply
+        if request in (_Ask.FORGET, _Ask.BATCH_FORGET, _Ask.INTERRUPT):  # these have no reply
             for forgotten in _forgotten(request, node, data):
                 disk.forget(forgotten)
             continue

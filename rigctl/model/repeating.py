@@ -17,13 +17,12 @@ from typing import Final, TypeVar
 
 from rigctl.base.values import divide, group_by, most, total
 from rigctl.model.statistics.student import student_quantile
-from rigctl.records import Cell, Repetition, RepetitionHead, RunPlan, Status
+from rigctl.records import MOST_TRIALS, Cell, Repetition, RepetitionHead, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
 _Repetition = TypeVar("_Repetition", bound=RepetitionHead)
 _PRECISION: Final = 0.01
 """The search ends when the highest rate that passed is within this share of the lowest rate that failed."""
-MOST_TRIALS: Final = 15
 _LEAST_BPS: Final = 1000
 
 

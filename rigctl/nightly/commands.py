@@ -23,7 +23,7 @@ from rigctl.findings import NOT_MET
 from rigctl.nightly.message import Message, News, tell
 from rigctl.nightly.settings import NightlySettings, store_address
 from rigctl.records import Night, NightOutcome, Unmet
-from rigctl.scenario.forecast import total_s
+from rigctl.scenario.duration import longest_s
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.store.address import STORE
 
@@ -69,7 +69,7 @@ def supervise(words: Sequence[str], deadline_s: float, folder: Path, store: str)
 def deadline_s(settings: NightlySettings) -> float:
     """Return how many s a run may take after its wait for the rig. Raise `InputError` for a bad scenario."""
     plan, _ = load_plan(settings.scenario, Overrides(settings.rig))
-    return settings.deadline if settings.deadline is not None else 2 * total_s(plan) + _BEYOND_S
+    return settings.deadline if settings.deadline is not None else longest_s(plan) + _BEYOND_S
 
 
 @dataclass(slots=True)

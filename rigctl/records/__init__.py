@@ -25,6 +25,7 @@ from rigctl.records.measured import (
 from rigctl.records.plan import (
     LEAST_SKEW_S,
     MAX_LOSS,
+    MOST_TRIALS,
     REQUESTED,
     Against,
     Cell,

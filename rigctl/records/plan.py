@@ -182,6 +182,8 @@ def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dic
 LEAST_SKEW_S: Final = 0.010  # start skew that is allowed in every repetition, even the shortest
 MAX_LOSS: Final = 0.001
 """Default for `max_loss` of a scenario: share of datagrams that may be lost at the highest rate."""
+MOST_TRIALS: Final = 15
+"""Most trials of a search for the highest rate."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,15 @@ class _CurrentRepetition:
 class Board(Progress):
     """Keeps the displayed state of this process's run, and calls `changed` after each change."""
 
-    def __init__(self, plan: RunPlan, orders: Sequence[MeasurementOrder], me: Process, began_at: float) -> None:
-        self._plan, self._eta, self._columns = plan, Eta(orders), Columns(plan)
+    def __init__(
+        self,
+        plan: RunPlan,
+        orders: Sequence[MeasurementOrder],
+        me: Process,
+        began_at: float,
+        message_s: Mapping[int, float] = {},
+    ) -> None:
+        self._plan, self._eta, self._columns = plan, Eta(plan, orders, message_s), Columns(plan)
         self.changed: Callable[[], None] = lambda: None
         self.head, self.last_row = self._columns.head, ""
         self._current: _CurrentRepetition | None = None
@@ -89,7 +96,6 @@ class Board(Progress):
             tests=len(plan.cells),
             done=max(0, total - len(orders)),
             total=total,
-            left_at_most=self._eta.at_most,
             head=self.head,
         )
 
@@ -166,7 +172,7 @@ class Board(Progress):
         running = current is not None and current.ended_s is None and run.phase != "ended"
         gone_s = ((current.ended_s or now_s) - current.began_s) if current is not None else 0.0
         if run.phase != "ended":
-            fields["left_s"] = self._eta.left_s(gone_s if running else 0.0)
+            fields |= {"left_s": self._eta.left_s(gone_s if running else 0.0), "left_at_most": self._eta.at_most}
         if current is not None:
             streams = self._streams(current, running)
             test = current.test.model_copy(update={"gone_s": gone_s, "running": running})
@@ -198,9 +204,12 @@ class Board(Progress):
 
 
 @contextmanager
-def open_board(plan: RunPlan, orders: Sequence[MeasurementOrder]) -> Iterator[Board]:
-    """Yield the board of this process's run, and publish its state until the block ends. Show an error of the block."""
-    board = Board(plan, orders, process(os.getpid()) or Process(os.getpid(), 0), time.time())
+def open_board(plan: RunPlan, orders: Sequence[MeasurementOrder], message_s: Mapping[int, float]) -> Iterator[Board]:
+    """Yield the board of this process's run, and publish its state until the block ends. Show an error of the block.
+
+    `message_s` has the known seconds per message, by test number.
+    """
+    board = Board(plan, orders, process(os.getpid()) or Process(os.getpid(), 0), time.time(), message_s)
     with live_run.publish_live_run(board.snapshot) as board.changed:
         try:
             yield board

@@ -19,12 +19,15 @@ from rigctl.measure.orders import StreamEnds
 from rigctl.model.contract import departures
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status, Stream
 from rigctl.runner.schedule import MOST_ATTEMPTS, MeasurementOrder, group_classes, is_open_ended
+from rigctl.scenario.duration import repetition_times
 from rigctl.settings import ITERATIONS, MSS, READ, SETTINGS, WRITE
 
 _MOST_STREAMS: Final = 4
 """Each stream has a column if all tests have the same streams, at most this many; else a column has their range."""
 _MOST_TEXT: Final = 32
 """Longest text of a setting in the table, in characters."""
+_PACED: Final = 3
+"""After this number of valid repetitions the time left follows from their pace."""
 _MBPS, _RANGE = "Mbit/s", "Per pair"
 _log = logging.getLogger("rigctl.run")
 
@@ -115,34 +118,48 @@ def reason_text(result: Repetition) -> str:
 
 
 class Eta:
-    """Estimates the time left: durations of the remaining repetitions, plus the mean extra time of those so far."""
+    """Estimates the time left from the remaining repetitions and the pace so far.
 
-    def __init__(self, orders: Sequence[MeasurementOrder]) -> None:
-        firsts = [own[0] for own in group_classes(orders)]  # traffic classes of a test run at the same time
-        self._left_s = sum(order.cell.duration_s for order in firsts)
-        self._left = len(firsts)
-        # Tests with a fixed number of messages may end earlier.
-        self.at_most = any(order.cell[ITERATIONS] is not None for order in orders)
+    Each remaining repetition counts with its expected time, plus the mean by which those so far took longer. A test
+    whose time is unknown counts with its longest time until `_PACED` repetitions have ended, then with its least time.
+    """
+
+    def __init__(self, plan: RunPlan, orders: Sequence[MeasurementOrder], message_s: Mapping[int, float] = {}) -> None:
+        self._times = repetition_times(plan, message_s)
+        left = [self._times[own[0].cell.first] for own in group_classes(orders)]  # classes of a test run together
+        self._left = len(left)
+        self._left_s = sum(own.base_s for own in left)
+        self._most_left_s = sum(own.most_s for own in left)
+        self._unknown = sum(own.expected_s is None for own in left)
         self._beyond_s = 0.0
         self._done = 0
+
+    @property
+    def at_most(self) -> bool:
+        """Tell whether `left_s` is an upper bound."""
+        return self._unknown > 0 and self._done < _PACED
 
     def count(self, cell: Cell, result: Repetition) -> None:
         if cell.number != cell.first:
             return
+        time = self._times[cell.first]
         if result.status is Status.OK:  # a failure's overhead says nothing about later tests
             self._done += 1
-            self._beyond_s += max(0.0, result.wall_s - cell.duration_s)
+            self._beyond_s += max(0.0, result.wall_s - time.base_s)
         # An invalid first attempt is measured again, so its duration is still to come.
         if not (result.status is Status.INVALID and result.attempt == 1):
-            self._left_s -= cell.duration_s
             self._left -= 1
+            self._left_s -= time.base_s
+            self._most_left_s -= time.most_s
+            self._unknown -= time.expected_s is None
 
     def left_s(self, gone_s: float = 0.0) -> float | None:
         """Return the seconds left, `gone_s` after the current repetition began; None beyond the planned repetitions."""
         if self._left <= 0:
             return None
         beyond_s = self._beyond_s / self._done if self._done else 0.0
-        return max(0.0, self._left_s + self._left * beyond_s - gone_s)
+        expected_s = self._most_left_s if self.at_most else self._left_s + self._left * beyond_s
+        return max(0.0, expected_s - gone_s)
 
 
 class Columns:

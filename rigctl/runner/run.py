@@ -32,6 +32,7 @@ from rigctl.base.version import __version__
 from rigctl.protocol.lines import VERSION
 from rigctl.records import Facts, RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import find_agents
+from rigctl.results.message_times import last_message_times
 from rigctl.rig.inventory import Rig
 from rigctl.runner import schedule
 from rigctl.runner.board import open_board, print_progress
@@ -96,7 +97,8 @@ def measure_run(
     `RigError` without a stored run if the rig cannot be used at all.
     """
     orders = schedule.missing(plan, store.statuses(resumed) if resumed else {})
-    with about(), open_board(plan, orders) as board, ExitStack() as own:
+    _, message_s = last_message_times(store, plan)
+    with about(), open_board(plan, orders, message_s) as board, ExitStack() as own:
         printed = (own if screen is None else screen).enter_context(print_progress(console, board, quiet))
         folder, progress = captures or Path.cwd(), Broadcast(board, EventLog(), printed)
         work = _Work(plan, rig, store, progress, folder, tags or {}, wait_s, without_unreachable)

@@ -9,13 +9,11 @@ from rigctl.base.values import least_of_all
 from rigctl.limits.ceilings import ceiling_bps, datagram_ceiling_bps
 from rigctl.limits.links import DataPath, Links, trunk_link
 from rigctl.model.frames import IP_HEADER, TCP_HEADER, effective_mss
-from rigctl.model.latency import baseline_s
 from rigctl.records import Cell, Pair, RunPlan
 from rigctl.records.plan import streams_of
 from rigctl.settings import (
     CONDITION,
     ITERATIONS,
-    MAX_RATE,
     MPTCP,
     MSS,
     PARALLEL,
@@ -105,23 +103,6 @@ def constants(plan: RunPlan) -> list[str]:
         for value in {cell[axis] for cell in plan.cells}
         if value != axis.unset
     ]
-
-
-def total_s(plan: RunPlan) -> float:
-    """Return the expected seconds of traffic of all repetitions, with the time of probes before the streams."""
-    took_s: dict[int, float] = {}
-    for cell in plan.cells:  # the traffic classes of a row run at the same time
-        took_s[cell.first] = max(took_s.get(cell.first, 0.0), cell.duration_s + baseline_s(cell))
-    return sum(took_s.values()) * plan.repeat
-
-
-def exactness(plan: RunPlan) -> str:
-    """Return how exact `total_s` is: `at least`, `at most`, `about`, or "" if it is exact."""
-    noisy = plan.repeat > 1 and (plan.retest is not None or plan.until is not None)
-    more = noisy or any(cell[RATE] == MAX_RATE for cell in plan.cells)
-    # A test with a number of messages ends when all are sent, at the latest after its duration.
-    less = any(cell[ITERATIONS] is not None for cell in plan.cells)
-    return "about" if more and less else "at least" if more else "at most" if less else ""
 
 
 def notes(plan: RunPlan, ip_version: int) -> list[str]:

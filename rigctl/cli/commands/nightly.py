@@ -70,7 +70,7 @@ def install_nightly(
     wait: Annotated[str, typer.Option("--wait", metavar="D", help="Wait at most D for nodes that are in use.")] = "30m",
     deadline: Annotated[
         str | None,
-        typer.Option("--deadline", metavar="D", help="End a run after D (default: twice its planned time + 10 min)."),
+        typer.Option("--deadline", metavar="D", help="End a run after D (default: its longest time + 10 min)."),
     ] = None,
     no_confirm: Annotated[bool, typer.Option("--no-confirm", help="Report changes without a second run.")] = False,
     without_unreachable: WithoutUnreachable = False,

@@ -9,12 +9,14 @@ Examples:
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Annotated, Any, Final, Literal
 
 import typer
 from pydantic import BeforeValidator, Field
 
+from rigctl.base.errors import InputError
 from rigctl.base.units import format_duration
 from rigctl.base.values import group_by
 from rigctl.cli.options import Json, RunOptions, ScenarioArgument, take_options
@@ -22,10 +24,13 @@ from rigctl.cli.output import InMbps, Model, Variants, Versioned, at, plain_cons
 from rigctl.findings.text import UNKNOWN, numbers_text, plural, span
 from rigctl.records import Cell, Condition, RunPlan, several_sets
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.forecast import constants, exactness, forecasts, notes, sum_ceiling_bps, table_axes, total_s
+from rigctl.scenario.duration import PlannedTime, longest_s, planned_time
+from rigctl.scenario.forecast import constants, forecasts, notes, sum_ceiling_bps, table_axes
 from rigctl.scenario.load import Overrides, load_plan
-from rigctl.settings import CONDITION, DEFAULT, PAIRS, SETTINGS, Setting
+from rigctl.settings import CONDITION, DEFAULT, ITERATIONS, PAIRS, PARALLEL, SETTINGS, WINDOW, WINDOW_TOTAL, Setting
 
+_MOST_LISTED: Final = 3
+"""An axis with more values than this is shown by its first and last value."""
 _BEYOND_S: Final = 0.4
 """Seconds that a test takes beyond its duration, measured on the virtual rig; a small real rig takes less."""
 
@@ -50,11 +55,13 @@ def print_plan(
 ) -> None:
     """Print the plan of a scenario. Raises `InputError`."""
     run_plan, resolved = load_plan(scenario, overrides_of(options))
+    earlier, message_s = _known_times(run_plan, options.store)
+    time = planned_time(run_plan, message_s)
     if as_json:
-        print(_json(run_plan, resolved))
+        print(_json(run_plan, resolved, time))
         return
     console, columns = plain_console(), columns_by_head(run_plan)
-    for line in _summary(run_plan, resolved, columns):
+    for line in (*_summary(run_plan, resolved, columns), _time_line(run_plan, time, earlier)):
         console.print(line)
     varied = {head: texts for head, texts in columns.items() if len(set(texts)) > 1}
     if every:
@@ -106,9 +113,14 @@ def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) 
     constant = {head: values for head, values in axes.items() if len({*columns[head]}) == 1 and {*values} - {DEFAULT}}
     same = [*(f"{_lower(head)} {values[0]}" for head, values in constant.items()), *constants(run_plan)]
     lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({_WHERE[rig.virtual]}{switch})"]
-    lines.append(f"{plural(len(run_plan.cells), 'test')}{': ' if varied else ''}{'; '.join(varied)}.")
+    tests = "1 test" if len(run_plan.cells) == 1 else f"{len(run_plan.cells):,} tests"
+    if factors := _factors(run_plan, columns):
+        sets = several_sets(run_plan.cells)
+        lines.append(f"{tests} = {' × '.join(_factor_text(*factor, sets=sets) for factor in factors.items())}.")
+    else:
+        lines.append(f"{tests}{': ' if varied else ''}{'; '.join(varied)}.")
     lines += [f"Every test: {', '.join(same)}."] if same else []
-    lines += _multiplication_lines(run_plan, axes)
+    lines += [] if factors else _multiplication_lines(run_plan, axes)
     if (against := run_plan.against) is not None:
         variants = f"{against.setting} {against.before} and {against.after}"
         lines.append(f"Comparison: each test runs with {variants} in turn (ABBA).")
@@ -116,7 +128,43 @@ def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) 
     lines += [_pairs_line(run_plan), *_expectation_lines(run_plan)]
     several = any(len(cell.pairs) > 1 for cell in run_plan.cells)
     of_sum = f" per pair, {_range(columns[_OF_SUM])} Mbit/s of the sum" if several else ""
-    return [*lines, f"Ceiling: {_range(columns[_PER_PAIR])} Mbit/s{of_sum}.", _time_line(run_plan)]
+    return [*lines, f"Ceiling: {_range(columns[_PER_PAIR])} Mbit/s{of_sum}."]
+
+
+def _factors(run_plan: RunPlan, columns: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return the varied axes with their values if all combinations of the values are tests; else nothing."""
+    # A window that follows from the total window of the flows is no axis.
+    derived = [WINDOW] if any(cell[WINDOW_TOTAL] is not None for cell in run_plan.cells) else []
+    heads = ("Duration", "Class", *(axis.header for axis in table_axes(run_plan) if axis not in derived), "Pairs")
+    distinct = {head: list(dict.fromkeys(columns[head])) for head in heads}
+    factors = {head: values for head, values in distinct.items() if len(values) > 1}
+    points = set(zip(*(columns[head] for head in factors), strict=True))
+    multiplied = len(points) == len(run_plan.cells) == math.prod(map(len, factors.values()))
+    return factors if multiplied and len(factors) > 1 else {}
+
+
+def _factor_text(head: str, values: Sequence[str], *, sets: bool) -> str:
+    """Return an axis with its number of values, as `4 conditions`, `flows 1–10` or `window 32K–256K (4)`."""
+    if head == CONDITION.header or (head == "Pairs" and sets):
+        return plural(len(values), head.lower().removesuffix("s"))
+    name, ends = _lower(head), span((values[0], values[-1]))
+    if len(values) > 2 and values[0].isdigit():
+        first = int(values[0])
+        if list(values) == [str(number) for number in range(first, first + len(values))]:
+            return f"{name} {ends}"
+    return f"{name} {', '.join(values)}" if len(values) <= _MOST_LISTED else f"{name} {ends} ({len(values)})"
+
+
+def _known_times(run_plan: RunPlan, store: str | None) -> tuple[str, Mapping[int, float]]:
+    """Return the last run of this scenario and the seconds per message that it measured; nothing without a store."""
+    if all(cell[ITERATIONS] is None for cell in run_plan.cells):
+        return "", {}
+    from rigctl.results.message_times import last_message_times  # other plans do not need the store
+    from rigctl.store import open_store
+
+    with suppress(InputError), open_store(store, create=False) as opened:
+        return last_message_times(opened, run_plan)
+    return "", {}
 
 
 def _multiplication_lines(run_plan: RunPlan, axes: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -131,6 +179,8 @@ def _multiplication_lines(run_plan: RunPlan, axes: Mapping[str, Sequence[str]]) 
 
 
 def _lower(head: str) -> str:
+    if head == PARALLEL.header:
+        return "flows"
     words = head.replace("\n", " ")
     return words if words[1:2].isupper() else words.lower()
 
@@ -159,15 +209,21 @@ def _value(axis: Setting[Any], cell: Cell) -> str:
     return axis.default if axis.takes(cell.kind) else UNKNOWN
 
 
-def _time_line(run_plan: RunPlan) -> str:
+def _time_line(run_plan: RunPlan, time: PlannedTime, earlier: str) -> str:
     cells = len(run_plan.cells)
     times, together = "1 test" if cells == 1 else f"{cells:,} tests", len({cell.first for cell in run_plan.cells})
     if together < cells:
         times += f", {cells // together} at the same time"
     repeated = f" × {run_plan.repeat} repetitions" if run_plan.repeat > 1 else ""
     beyond = format_duration(float(math.ceil(together * run_plan.repeat * _BEYOND_S)))
-    total = f"{exactness(run_plan)} {format_duration(total_s(run_plan))}".strip()
-    return f"Total time: {total} ({times}{repeated}), without preparation (about {beyond})."
+    total = format_duration(time.total_s)
+    if time.exactness == "at most" and 0 < time.least_s < time.total_s:
+        total = f"{format_duration(time.least_s)} to {total}"
+    elif time.exactness != "exact":
+        total = f"{time.exactness} {total}"
+    known = f", at the pace of run {earlier}" if time.exactness == "about" and earlier else ""
+    again = " and further repetitions" if run_plan.retest is not None or run_plan.until is not None else ""
+    return f"Total time: {total} ({times}{repeated}{known}), without preparation (about {beyond}){again}."
 
 
 def _pairs_line(run_plan: RunPlan) -> str:
@@ -250,14 +306,15 @@ class PlanDocument(Versioned):
     virtual: Literal["namespaces", "loopback", "machines"] | None = at("rig.virtual", "null: real hardware.")
     ip_version: Literal[4, 6] = at("rig.ip_version")
     repeat: int = at("plan.repeat")
-    total_s: float = Field(description="Seconds of traffic, without preparation.")
+    total_s: float = Field(description="Seconds of traffic, without preparation and further repetitions.")
     total_is: Literal["exact", "at least", "at most", "about"]
+    longest_s: float = Field(description="Most seconds of a run, with every re-test and trial: a night's deadline.")
     against: Variants | None = at("plan.against", "The variants of a run with --against; null: no comparison.")
     tests: list[PlannedTest]
     remarks: list[str] = Field(description="What the ceilings assume.")
 
 
-def _json(plan: RunPlan, rig: Rig) -> str:
+def _json(plan: RunPlan, rig: Rig, time: PlannedTime) -> str:
     tests = []
     for cell in plan.cells:
         pairs = forecasts(cell, plan, plan.ip_version)
@@ -267,8 +324,9 @@ def _json(plan: RunPlan, rig: Rig) -> str:
     return PlanDocument.text_of(
         plan=plan,
         rig=rig,
-        total_s=total_s(plan),
-        total_is=exactness(plan) or "exact",
+        total_s=round(time.total_s, 3),
+        total_is=time.exactness,
+        longest_s=longest_s(plan),
         tests=tests,
         remarks=notes(plan, plan.ip_version),
     )

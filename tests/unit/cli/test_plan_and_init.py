@@ -18,7 +18,7 @@ def test_plan_takes_the_options_of_run(rigctl: Rigctl) -> None:
     options = ["--rig", "loopback", "--set", "window=default", "--set", "direction=forward,both", "--duration", "500ms"]
     out = rigctl("plan", "gigablox", *options, "--repeat", "2", "--all").out
     assert "2 1460 1 both 1448" in [" ".join(line.split()) for line in out.splitlines()]  # what tests share is above
-    assert "8 tests: MSS 1460, 8960; parallel 1, 5; direction forward, both." in out
+    assert "8 tests = MSS 1460, 8960 × flows 1, 5 × direction forward, both." in out
     assert "Every test: duration 500 ms, congestion cubic." in out
     assert "Ceiling: – Mbit/s per pair, – Mbit/s of the sum." in out
     assert "Total time: 8 s (8 tests × 2 repetitions)" in out
@@ -26,9 +26,13 @@ def test_plan_takes_the_options_of_run(rigctl: Rigctl) -> None:
 
 
 def test_plan_is_a_summary_and_says_what_an_axis_multiplies(rigctl: Rigctl) -> None:
-    lines = rigctl("plan", "nettest-pingpong", "--set", "size=64,1K").out.splitlines()
-    assert "6 tests: size 64, 1K; iterations 2000, 500, 200." in lines
-    assert "--set size: 2 values × 3 rows of include (iterations 2000, 500, 200)." in lines
+    lines = rigctl("plan", "gigablox", "--set", "window=64K,1M").out.splitlines()
+    assert "8 tests = window 64K, 1M × MSS 1460, 8960 × flows 1, 5." in lines
+    lines = rigctl("plan", "das2").out.splitlines()
+    assert "1,920 tests = 4 conditions × total window 32K–256K (4) × flows 1–10 × pairs 1–12." in lines
+    lines = rigctl("plan", "gigablox", "--set", "congestion=bbr,cubic").out.splitlines()
+    assert "14 tests: window 64K, 200K; MSS 1460, 8960; flows 1, 5; congestion bbr, cubic." in lines
+    assert "--set congestion: 2 values × 7 rows of include (window 64K, 200K; MSS 1460, 8960; flows 1, 5)." in lines
     assert "\n--set" not in rigctl("plan", "stratus", "--set", "window=1M").out
 
 

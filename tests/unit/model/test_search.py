@@ -7,8 +7,8 @@ import builders
 import pytest
 from known import known
 
-from rigctl.model.repeating import MOST_TRIALS, Trial, keep_deciding_trials, search, trial_of
-from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Repetition, RunPlan, Side, Status
+from rigctl.model.repeating import Trial, keep_deciding_trials, search, trial_of
+from rigctl.records import MOST_TRIALS, Cell, Datagrams, Direction, Flow, Pair, Repetition, RunPlan, Side, Status
 from rigctl.settings import MAX_RATE
 
 SECOND = 10**9

@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import builders
+import message_runs
 import pytest
 
 from rigctl.measure.orders import channels
@@ -89,8 +90,22 @@ def test_endpoints_are_distinct_and_each_class_has_its_own_probes() -> None:
 
 
 def test_the_time_that_is_left_counts_the_classes_of_a_test_once() -> None:
-    eta = Eta(missing(CLASSED, {}))
-    assert eta.left_s() == 22.0
+    eta = Eta(CLASSED, missing(CLASSED, {}))
+    assert eta.left_s() == 2 * (1.0 + 1.0) + 2 * 10.0  # the first test begins with probes
     for cell in (VOICE, BULK):
-        eta.count(cell, builders.repetition(cell, (2,)))
-    assert eta.left_s() == pytest.approx(21.0 + 3 * 0.2)
+        eta.count(cell, builders.repetition(cell, (2,), wall_s=2.2))
+    assert eta.left_s() == pytest.approx(22.0 + 3 * 0.2)
+
+
+def test_after_three_repetitions_the_time_left_of_messages_follows_from_their_pace() -> None:
+    info, measured = message_runs.measured("pingpong", message_runs.PING)
+    eta, known = (Eta(info.plan, missing(info.plan, {}), times) for times in ({}, {1: 1e-4, 2: 1e-2}))
+    assert eta.left_s() == 600.0
+    assert not known.at_most
+    assert known.left_s() == pytest.approx(5 * 10.0 + 5 * 10.0)
+    for result in measured[:3]:
+        assert eta.at_most
+        eta.count(info.plan.cells[0], replace(result, wall_s=0.508))
+    on_the_wire_s = 2 * 0.008 + 5 * 0.16384
+    assert not eta.at_most
+    assert eta.left_s() == pytest.approx(on_the_wire_s + 7 * 0.5)

@@ -6,7 +6,8 @@ from cases import from_file
 from planning import message, planned
 
 from rigctl.records import Cell
-from rigctl.scenario.forecast import notes, total_s
+from rigctl.scenario.duration import planned_time
+from rigctl.scenario.forecast import notes
 from rigctl.settings import DSCP, LATENCY, MSS, PARALLEL, RATE, SIZE, WINDOW
 
 TWO = "classes:\n  voice: {test: udp, rate: 2M, size: 200, dscp: EF}\n  bulk: {parallel: 4}\n"
@@ -34,7 +35,7 @@ def test_a_setting_of_all_tests_holds_for_the_classes_that_do_not_name_it(tmp_pa
 
 def test_classes_take_their_time_together(tmp_path: Path) -> None:
     plan = planned(tmp_path, f"{TWO}duration: 4s\nrepeat: 2\nmatrix: {{mss: [1000, 1460]}}")
-    assert total_s(plan) == 16
+    assert planned_time(plan).total_s == 16
     assert "Classes share the links of their pair" in notes(plan, 4)[-1]
 
 

@@ -10,10 +10,10 @@ from cases import from_file
 from documents import cells_of
 from planning import planned
 
-from rigctl.records import Cell, Condition, HostSetting, Link, Pair, Retest, RunPlan, Trunk, Until
-from rigctl.scenario.forecast import constants, exactness, forecasts, notes, sum_ceiling_bps, table_axes, total_s
+from rigctl.records import Cell, Condition, HostSetting, Link, Pair, RunPlan, Trunk
+from rigctl.scenario.forecast import constants, forecasts, notes, sum_ceiling_bps, table_axes
 from rigctl.scenario.load import Overrides, load_plan
-from rigctl.settings import ITERATIONS, MSS, RATE, Direction, Settings
+from rigctl.settings import MSS, Direction, Settings
 
 GIGABIT = Link(10**9, 1500)
 CELL = Cell(1, "tcp", (Pair("a", "b"),), 10.0, 0.0, 1, settings=Settings({MSS: 8960}))
@@ -38,11 +38,6 @@ def test_the_narrower_end_rules_rate_and_mtu_and_what_the_rig_file_does_not_say_
     unknown = (Link(None, 1500), Link(10**9, None), Link(None, None))
     assert [expected(CELL, link) for link in unknown] == [(1448, None), (None, None), (None, None)]
     assert [expected(UDP, link) for link in unknown] == [(1472, None)] * 3
-
-
-def test_the_total_counts_durations_repetitions_and_the_idle_baseline_of_tests_with_probes() -> None:
-    assert total_s(plan_of(dict.fromkeys("ab", GIGABIT))) == 45.0
-    assert total_s(plan_of(dict.fromkeys("ab", GIGABIT), latency_ms=20)) == 45.0 + 3 * 1.0
 
 
 def test_an_unknown_link_is_said_in_place_of_a_ceiling() -> None:
@@ -166,14 +161,3 @@ def test_a_condition_without_timestamps_leaves_twelve_bytes_more() -> None:
     plan = replace(plan, cells=(CELL, *cells[1:]))
     assert "MSS 8960 does not fit into MTU 1500: segments will carry 1448 bytes." in notes(plan, 4)
     assert "TCP timestamps (12 bytes of every segment) but where a condition turns them off, 38" in notes(plan, 4)[0]
-
-
-def test_a_total_that_may_be_passed_is_called_a_least_one() -> None:
-    plan = plan_of(dict.fromkeys("ab", GIGABIT))
-    assert exactness(plan) == ""
-    assert exactness(replace(plan, until=Until(0.01, 50))) == "at least"
-    assert exactness(replace(plan, retest=Retest(0.05, 15))) == "at least"
-    assert exactness(replace(plan, cells=(replace(CELL, settings=Settings({RATE: "max"})),))) == "at least"
-    counted = replace(plan, cells=(replace(CELL, settings=Settings({ITERATIONS: 5})),))
-    assert exactness(counted) == "at most"
-    assert exactness(replace(counted, until=Until(0.01, 50))) == "about"

@@ -69,7 +69,8 @@ def inconclusive_text(change: Change, bound: float) -> str | None:
     """Return why a change is inconclusive, and the least change that could be detected; None if it is conclusive."""
     match change.why_not:
         case WhyNot.FEW:
-            reason = f"{plural(min(change.counts), 'repetition')}; a verdict needs {LEAST_REPETITIONS} on either side"
+            count = plural(min(change.counts), "repetition")
+            return f"Inconclusive: {count}; a verdict needs {LEAST_REPETITIONS} on either side."
         case WhyNot.SCATTER:
             reason = "the repetitions differ too much"
         case WhyNot.CHANCE:
@@ -78,8 +79,7 @@ def inconclusive_text(change: Change, bound: float) -> str | None:
             return f"Inconclusive: there is a difference, but it is smaller than the bound of {100 * bound:g} %."
         case _:
             return None
-    if change.seeable is None:
-        return f"Inconclusive: {reason}. The spread of the repetitions is unknown."
+    assert change.seeable is not None  # there are enough repetitions
     return f"Inconclusive: {reason}. Changes of {round_up(change.seeable)} % or more could have been detected."
 
 

@@ -8,7 +8,7 @@ from rigctl.analysis.nights.regressions import Regressions, Shift, WeeklySeries
 from rigctl.analysis.nights.setup_changes import SetupChange
 from rigctl.base.texts import sparkline
 from rigctl.base.units import local_text
-from rigctl.base.values import group_by, least, most
+from rigctl.base.values import group_by, most
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.findings.changes import ONE_NIGHT, share_text, sum_words, words_of
 from rigctl.findings.text import UNKNOWN, join_list, lower_first, numbers_text, plural, settings_text, some, span
@@ -25,7 +25,7 @@ _MOST_OF_COMMENT: Final = 65_536
 """Most bytes of a GitHub comment."""
 MOST_ROWS_SHOWN: Final = 5
 """Most table rows in a terminal."""
-_RUNS: Final = 14
+_RUNS: Final = 13
 """Number of runs in a sparkline."""
 _WEEKDAYS: Final = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
 _WHOLE_PCT: Final = 2.95  # shares of a weekly pattern are rounded to whole per cent from here on
@@ -261,8 +261,9 @@ def facts_text(facts: Sequence[SetupChange]) -> str:
     return some([setup_sentence(change) for change in facts])
 
 
+_ACCEPTED: Final = "accepted"
 _Line: TypeAlias = tuple[Shift, str]
-"""A table row: a change, and the word printed after its date: `new`, `accepted`, `over` or nothing."""
+"""A table row: a change, and its state: `new`, `accepted`, `over` or nothing."""
 
 
 def _lines(regressions: Regressions) -> list[_Line]:
@@ -274,14 +275,15 @@ def _lines(regressions: Regressions) -> list[_Line]:
     return [
         *sorted(lasting, key=lambda line: line[0].better),
         *((shift, "") for shift in regressions.suspected),
-        *((shift, "accepted" if _is_accepted(shift, regressions) else "over") for shift in reversed(earlier)),
+        *((shift, _ACCEPTED if _is_accepted(shift, regressions) else "over") for shift in reversed(earlier)),
     ]
 
 
 def _since(shift: Shift, state: str) -> str:
     if shift.change.why_not is WhyNot.ONE_NIGHT:
         return ONE_NIGHT
-    return ", ".join(filter(None, (run_day(shift.since), "drift" if shift.change.gradual else "", state)))
+    known = "" if state == _ACCEPTED else state  # a note tells that a change was accepted
+    return ", ".join(filter(None, (run_day(shift.since), "drift" if shift.change.gradual else "", known)))
 
 
 def _is_accepted(shift: Shift, regressions: Regressions) -> bool:
@@ -296,56 +298,76 @@ def changes_table(regressions: Regressions) -> Table:
 
 def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[SetupChange] = (), runs: int = 0) -> Table:
     """Return a table of changes with sparklines of `runs` runs, and notes on the setup changes not in `told`."""
-    units = {words_of(own.series.subject.metric).unit for own, _ in lines if own.series.subject.node is None}
-    levels = (Column("Level", next(iter(units)) if len(units) == 1 else ""),) if units else ()
-    blocks = (Column(f"Last {runs} runs", words=True, minor=1),) if runs else ()
+    units = {words_of(own.series.subject.metric).unit for own, _ in lines}
+    unit = next(iter(units)) if len(units) == 1 else ""
+    drawn = [_Drawn(own, own_unit=not unit) for own, _ in lines]
+    tops = {own.top for own in drawn}
+    heights = f"0 to {next(iter(tops))}" if len(tops) == 1 else "from 0"
+    heads = (f"Last {runs} runs,", heights)
+    blocks = (Column(" ".join(heads), words=True, minor=1, short="\n".join(heads)),) if runs else ()
     when = "just before" if regressions.baseline is None else "as well"
     notes: dict[str, int] = {}
     rows = []
-    for shift, state in lines:
+    for (shift, state), line in zip(lines, drawn, strict=True):
         facts = facts_text([fact for fact in shift.facts if fact not in told])
-        numbers = (notes.setdefault(f"Changed {when}: {facts}.", len(notes) + 1),) if facts else ()
+        sentences = [*(["Accepted."] if state == _ACCEPTED else []), *([f"Changed {when}: {facts}."] if facts else [])]
+        numbers = (notes.setdefault(" ".join(sentences), len(notes) + 1),) if sentences else ()
         share, tests = shift.ratio - 1, shift.series.tests
         entries = (
-            Entry(_short(shift.series), series_name(shift.series)),
+            Entry(_short(shift), series_name(shift.series)),
+            line.level(shift.change.before),
+            line.level(shift.change.after),
             Entry(share_text(share), round(100 * share, 2), "good" if shift.better else "warn"),
-            *(_level(shift, own_unit=not column.unit) for column in levels),
             Entry(_since(shift, state)),
-            *(Entry(_blocks(shift.series, regressions.rules.bound)) for _ in blocks),
+            *(Entry(line.blocks) for _ in blocks),
         )
         rows.append(Row(entries, tests[0] if len(tests) == 1 else None, numbers))
-    series, since = (Column(title, "", "requested", words=True) for title in ("Series", "Since"))
-    columns = (series, Column("Change", "%", minor=-1), *levels, since, *blocks)
+    series, since = Column("Series", "", "requested", words=True), Column("Since", "", "derived", words=True)
+    levels = (Column(title, unit, minor=-1) for title in ("Before", "Now"))
+    columns = (series, *levels, Column("Change", "%", minor=-1), since, *blocks)
     return Table(columns, tuple(rows), tuple(notes), label="Changes")
 
 
-def _level(shift: Shift, *, own_unit: bool) -> Entry:
-    """Return the levels before and after: `935 → 845`, with the unit if `own_unit`; a dash for a node."""
-    if shift.series.subject.node is not None:
-        return Entry(UNKNOWN)
-    words = words_of(shift.series.subject.metric)
-    values = tuple(words.scale * level for level in (shift.change.before, shift.change.after))
-    return Entry(" → ".join(map(_number, values)) + (f" {words.unit}" if own_unit else ""), values)
+class _Drawn:
+    """The levels and the sparkline of a change, in the unit of its figure. A node has the median of its pairs."""
+
+    def __init__(self, shift: Shift, *, own_unit: bool) -> None:
+        words = words_of(shift.series.subject.metric)
+        self._unit = f" {words.unit}" if own_unit else ""
+        usual = shift.usual
+        self._scale = None if usual is None else words.scale * usual
+        values = [point.value for point in shift.series.points[-_RUNS:]]
+        self._values = [None if value is None or self._scale is None else self._scale * value for value in values]
+
+    def level(self, level: float) -> Entry:
+        value = None if self._scale is None else self._scale * level
+        return Entry(UNKNOWN if value is None else f"{_number(value)}{self._unit}", value)
+
+    @property
+    def top(self) -> str:
+        """Return the upper end of the sparkline's scale, which begins at 0, with its unit if rows differ in it."""
+        top = most(self._values)
+        return UNKNOWN if top is None else f"{_number(top)}{self._unit}"
+
+    @property
+    def blocks(self) -> str:
+        """Return the last runs and the value of the last one, as `████▇▇  847`."""
+        top, last = most(self._values), self._values[-1]
+        if not top:
+            return UNKNOWN
+        return f"{sparkline(self._values, 0.0, top)}  {UNKNOWN if last is None else _number(last)}"
 
 
-def _short(series: NightSeries) -> str:
-    whole = series.subject.node is None and series.subject.stream is None and len(series.cell.streams) > 1
+def _short(shift: Shift) -> str:
+    series = shift.series
+    if series.subject.node is not None:
+        return f"{series_name(series)} ({len(shift.pairs)})"
+    whole = series.subject.stream is None and len(series.cell.streams) > 1
     return f"test {series.cell.number}, {len(series.cell.streams)} pairs" if whole else series_name(series)
 
 
-def _blocks(series: NightSeries, bound: float) -> str:
-    """Return the last runs as `▇▇█▇▁▁`. The scale spans at least 4 × `bound` × the highest value: noise looks flat."""
-    values = [point.value for point in series.points[-_RUNS:]]
-    low, high = least(values), most(values)
-    if low is None or high is None:
-        return UNKNOWN
-    height = max(high - low, 4 * bound * high) or 1.0
-    lowest = (low + high - height) / 2
-    return sparkline(values, lowest, lowest + height)
-
-
 def _number(value: float) -> str:
-    return f"{value:.4g}" if value < 1000 else f"{value:.0f}"
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.3g}"
 
 
 def run_day(info: RunInfo) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
 from math import log, prod
+from statistics import median
 from time import localtime
 from typing import Final, TypeAlias
 
@@ -61,6 +62,21 @@ class Shift:
     @property
     def better(self) -> bool:
         return self.change.better
+
+    @property
+    def usual(self) -> float | None:
+        """Return the level that a point of 1 stands for, in the unit of the figure; for a node, of its median pair.
+
+        None if the pairs of a node are unknown. The points of other series are in the unit of the figure.
+        """
+        if self.series.subject.node is None:
+            return 1.0
+        levels = []
+        for night, point in enumerate(self.series.points):
+            values = [value for own in self.pairs if (value := own.points[night].value) is not None]
+            if point.value and values:
+                levels.append(median(values) / point.value)
+        return median(levels) if levels else None
 
     @property
     def confirmed(self) -> bool:

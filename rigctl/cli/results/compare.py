@@ -157,7 +157,9 @@ class ComparedFigure(Model):
     same_within_pct: Annotated[float | None, BeforeValidator(_same_within)] = at(
         "change", "Largest difference that the data allow; null if verdict is not same."
     )
-    visible_from_pct: InPercent | None = at("change.seeable", "Smallest change that these repetitions can detect.")
+    visible_from_pct: InPercent | None = at(
+        "change.seeable", "Smallest change that these repetitions can detect; null: too few for a verdict."
+    )
     chance: float | None = at("change.chance", "p value of the difference, corrected for the number of tests.")
     reason: str | None = Field(description="Why the verdict is invalid.")
 

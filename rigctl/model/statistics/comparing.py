@@ -76,7 +76,7 @@ class Change:
     low: float | None = None  # lower end of the confidence interval of `share`
     high: float | None = None
     chance: float | None = None  # probability of such a change by chance, corrected for the number of tests
-    seeable: float | None = None  # smallest change, as a share, that could have been detected
+    seeable: float | None = None  # smallest change, as a share, that could have been detected; None without a verdict
 
     @property
     def share(self) -> float | None:
@@ -147,11 +147,12 @@ def compare_samples(tests: Sequence[Samples], bound: float = BOUND) -> list[Chan
     chances = iter(chances_of(judged))
     found = []
     for samples in tests:
-        shown = replace(samples.shown, seeable=smallest_seeable(samples, len(judged) or 1))
+        shown = samples.shown
         if samples.enough and shown.share is not None:
             chance, (low, high) = next(chances), interval(samples)
             why_not = _why_not(shown.share, low, high, chance=chance, bound=bound)
-            shown = replace(shown, why_not=why_not, low=low, high=high, chance=chance)
+            seeable = smallest_seeable(samples, len(judged))
+            shown = replace(shown, why_not=why_not, low=low, high=high, chance=chance, seeable=seeable)
         found.append(shown)
     return found
 

@@ -72,14 +72,9 @@ def test_below_four_repetitions_on_either_side_there_is_no_verdict(counts: tuple
     before, after = (tuple(noise.gauss(mbps, 0.1) for _ in range(n)) for mbps, n in zip((94, 47), counts, strict=True))
     found = comparing.compare_samples([Samples(before, after)])[0]
     assert found.verdict is Comparison.INCONCLUSIVE
-    assert found.low is found.high is found.chance is None
+    assert found.low is found.high is found.chance is found.seeable is None
     assert found.share == pytest.approx(-0.5, abs=0.01)
-    assert found.seeable is not None and found.seeable > 0
     assert len(comparing.compare_samples([Samples(before, after)] * 2)) == 2
-
-
-def test_of_one_repetition_on_each_side_nothing_is_known_of_what_could_be_seen() -> None:
-    assert comparing.compare_samples([Samples((94.0,), (47.0,))])[0].seeable is None
 
 
 def test_a_shorter_round_trip_is_better() -> None:

@@ -146,7 +146,9 @@ ScenarioArgument = Annotated[
 RunId = Annotated[
     str | None,
     typer.Argument(
-        metavar="RUN", help="Run id, its beginning, or latest~N (default: latest).", autocompletion=complete_run
+        metavar="RUN",
+        help="Run id, its beginning or end, or latest~N (default: latest).",
+        autocompletion=complete_run,
     ),
 ]
 RigOption = Annotated[

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,15 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import typer
 
-from rigctl.base.errors import InputError
+from rigctl.base.errors import InputError, RigError
 from rigctl.base.texts import printable
 from rigctl.cli.options import complete_rig, complete_scenario
-from rigctl.records import OWN_TAGS, RunInfo, RunStatus, tag_text
+from rigctl.records import ANSWER, OWN_TAGS, RunInfo, RunStatus, tag_text
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store
 
 if TYPE_CHECKING:
     from rigctl.analysis.run_view import RunView
+    from rigctl.report.blocks import Document
 
 _MOST_NAME: Final = 64  # characters; the width of the column in rigctl.store.schema
 _MOST_VALUE: Final = 200
@@ -198,3 +200,9 @@ def read_view(opened: Store, reference: str | None) -> "RunView":
     from rigctl.results.read import read_results
 
     return RunView(read_results(opened, opened.run(reference)))
+
+
+def store_answer(opened: Store, run: str, report: "Document") -> None:
+    """Store the short answer of a report with its run, for the list of runs; on a full disk the list lacks it."""
+    with suppress(RigError):
+        opened.history.tag(run, {ANSWER: report.findings[0].brief or report.answer})

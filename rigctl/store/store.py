@@ -77,6 +77,11 @@ def new_run_id(started_at: float, further: int = 0) -> str:
     return f"{start:%Y%m%d-%H%M%S}-{part:04x}"
 
 
+def short_id(run: str) -> str:
+    """Return the last part of a run's id, such as 3f9a, by which `Store.run_id` finds the run too."""
+    return run.rpartition("-")[2]
+
+
 def writing(engine: Engine) -> AbstractContextManager[Connection]:
     """Return a write transaction, which first waits until no other writer is active."""
     return engine.execution_options(rigctl_write=True).begin()
@@ -318,10 +323,13 @@ class Store:
         raise self._no_runs()
 
     def run_id(self, reference: str) -> str:
-        """Return the run id for the beginning of an id, or `latest~N`. Raise `InputError` unless one run matches."""
+        """Return the id of the run that a beginning or end of its id, or `latest~N` names. Raise `InputError` unless one."""
         if (latest := _LATEST.fullmatch(reference)) is not None:
             return self._counted_back(reference, int(latest[1] or 0))
-        query = select(runs.c.run).where(runs.c.run.startswith(reference, autoescape=True)).order_by(runs.c.run.desc())
+        fitting = or_(
+            runs.c.run.startswith(reference, autoescape=True), runs.c.run.endswith(f"-{reference}", autoescape=True)
+        )
+        query = select(runs.c.run).where(fitting).order_by(runs.c.run.desc())
         with explain_errors(self.place), self.engine.connect() as connection:
             found: list[str] = list(connection.scalars(query))
         if reference in found:

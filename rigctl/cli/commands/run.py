@@ -23,7 +23,7 @@ from rigctl.cli.commands.plan import overrides_of, print_plan
 from rigctl.cli.options import UNFINISHED, RunOptions, ScenarioArgument, is_stderr_logged, parse_wait, take_options
 from rigctl.cli.output import choose_page, find_pages_folder
 from rigctl.findings import NOT_MET
-from rigctl.records import ANSWER, RunInfo, RunPlan, RunStatus
+from rigctl.records import RunInfo, RunPlan, RunStatus
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.load import Overrides, find_scenario, load_plan
 
@@ -83,7 +83,7 @@ def _measure(
     quiet: bool,
 ) -> tuple[RunInfo, "Document", bool, "Outcome"]:
     """Measure the scenario. Return the run, its report, whether the variant of --against is worse, and the outcome."""
-    from rigctl.cli.stored_runs import read_view
+    from rigctl.cli.stored_runs import read_view, store_answer
     from rigctl.runner.resume import check_resumable
     from rigctl.runner.run import measure_run, versions_of_run
     from rigctl.store import open_store
@@ -121,8 +121,7 @@ def _measure(
         view = read_view(opened, outcome.run)
         info = view.info
         report, worse = report_of(view, options.bound / 100)
-        with suppress(RigError):  # on a full disk; the run is complete without this tag
-            opened.history.tag(info.run, {ANSWER: report.findings[0].brief or report.answer})
+        store_answer(opened, info.run, report)
         return info, report, worse, outcome
 
 

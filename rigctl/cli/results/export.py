@@ -48,7 +48,7 @@ def export_runs(
         list[str] | None,
         typer.Argument(
             metavar="RUN…",
-            help="Run id, its beginning, or latest~N (default: latest); several for csv, json, md, parquet, rigctl.",
+            help="Run id, its beginning or end, or latest~N (default: latest); csv, json, md, parquet, rigctl: several.",
             autocompletion=complete_run,
         ),
     ] = None,

@@ -6,6 +6,7 @@ and the files of both ends of a test are joined (docs/how-to/compare.md). If a f
 """
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -14,8 +15,9 @@ import typer
 from rigctl.base.errors import InputError
 from rigctl.base.texts import printable_lines
 from rigctl.cli.options import StoreAddress
+from rigctl.cli.stored_runs import read_view, store_answer
 from rigctl.measure.iperf3_files import RunFromFiles, import_reports, reports_of
-from rigctl.records import RunStatus, Status
+from rigctl.records import ANSWER, RunStatus, Status
 from rigctl.rig.fields import NODE_NAME
 from rigctl.store import Store, open_store
 from rigctl.store.rows import refusal
@@ -42,6 +44,7 @@ def import_runs(
         run = import_reports(reports, _node_names(nodes or []))
         with open_store(store) as opened:
             stored = _put(opened, run)
+            _store_answer(opened, stored)
             print(f"{stored}: imported")
             if run.plan.notes:
                 print(printable_lines(run.plan.notes), file=sys.stderr)
@@ -57,6 +60,7 @@ def import_runs(
             if taken.left_out:
                 left_out.append(taken.left_out)
             elif taken.new:
+                _store_answer(opened, taken.run)
                 print(f"{taken.run}: imported")
             else:
                 added = f"; added {', '.join(taken.added)}" if taken.added else ""
@@ -67,6 +71,17 @@ def import_runs(
         print(f"left out: {printable_lines(why)}", file=sys.stderr)
     if left_out:
         raise InputError(f"import: {len(left_out)} of {len(left_out) + kept} were left out")
+
+
+def _store_answer(opened: Store, run: str) -> None:
+    """Store the short answer of an imported run that has none: an old run, or a run of another program."""
+    info = opened.run(run)
+    if ANSWER in info.tags or info.status is RunStatus.RUNNING:
+        return
+    from rigctl.report.comparison import report_of  # most files need no report
+
+    with suppress(InputError):  # `rigctl show` tells why a run has no report
+        store_answer(opened, run, report_of(read_view(opened, run))[0])
 
 
 def _read(path: Path) -> bytes:

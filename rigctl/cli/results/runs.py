@@ -30,11 +30,11 @@ from rigctl.findings.text import plural, some
 from rigctl.records import ANSWER, BASELINE, RunInfo, RunStatus, tag_text, user_tags
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import NoStoreError, open_store
+from rigctl.store.store import short_id
 
 _DAYS: Final = {"d": 1, "w": 7}
 _DAY_S: Final = 86400.0
-_HEADS: Final = ("Run", "When", "Scenario", "Tests", "Tags")
-_UNITS: Final = ((_DAY_S, "d"), (3600.0, "h"), (60.0, "min"))
+_HEADS: Final = ("When", "Run", "Scenario", "Tests", "Tags")
 _LEAST_WIDTH: Final = 80
 """Smallest width of the table in characters; a narrower terminal wraps its lines."""
 _LEAST_ANSWER: Final = 16
@@ -103,16 +103,17 @@ def status_text(stored: RunInList) -> str:
 
 
 def print_runs(runs: Sequence[RunInList], console: Console | None = None) -> None:
-    """Print a table with a line for each run. `Answer` is the first sentence of the report, or the state of the run."""
+    """Print a table with a line for each run. `Answer` is the short answer of its report, or the state of the run."""
     console = console or plain_console()
     console.width = max(console.width, _LEAST_WIDTH)
     rigs = Counter(scenario for scenario, _ in {(run.info.plan.scenario_name, run.info.plan.rig_name) for run in runs})
     rows = []
     for run in runs:
-        plan, when = run.info.plan, _ago(run.now - run.info.started_at)
+        plan, when = run.info.plan, _when(run.info.started_at, run.now)
         scenario = f"{plan.scenario_name} on {plan.rig_name}" if rigs[plan.scenario_name] > 1 else plan.scenario_name
         tags = " ".join(tag_text(*each) for each in user_tags(run.info.tags).items())
-        rows.append((run.info.run, when, scenario, f"{run.measured.get('ok', 0)}/{len(plan.cells)}", tags))
+        measured = f"{run.measured.get('ok', 0)}/{len(plan.cells)}"
+        rows.append((when, short_id(run.info.run), scenario, measured, tags))
     heads = [head for head, texts in zip(_HEADS, zip(*rows, strict=True), strict=True) if any(texts)]
     widths = [max(map(cell_len, texts)) + 2 for texts in zip(_HEADS, *rows, strict=True)][: len(heads)]
     room = max(console.width - sum(widths), 0)
@@ -134,11 +135,11 @@ def _style(run: RunInList) -> str:
     return "yellow" if missing and not run.may_run else ""
 
 
-def _ago(age_s: float) -> str:
-    """Return `20 s ago`, `14 min ago`, `3 h ago` or `12 d ago`; `in 12 d` if a clock was wrong."""
-    size_s = abs(age_s)
-    count, unit = next(((size_s / of, unit) for of, unit in _UNITS if size_s >= of), (size_s, "s"))
-    return f"in {count:.0f} {unit}" if age_s <= -1 else f"{count:.0f} {unit} ago"
+def _when(started_at: float, now: float) -> str:
+    """Return the local start of a run: `29 Nov 12:55`, or `29 Nov  2025` for another year."""
+    began = datetime.fromtimestamp(started_at)
+    same_year = began.year == datetime.fromtimestamp(now).year
+    return f"{began.day:>2} {began:%b} {f'{began:%H:%M}' if same_year else f'{began.year:>5}'}"
 
 
 @runs_commands.command("prune")
@@ -245,7 +246,11 @@ def remove_runs(
     ctx: typer.Context,
     names: Annotated[
         list[str],
-        typer.Argument(metavar="RUN…", help="Ids of runs, their beginnings, or latest~N.", autocompletion=complete_run),
+        typer.Argument(
+            metavar="RUN…",
+            help="Ids of runs, their beginnings or ends, or latest~N.",
+            autocompletion=complete_run,
+        ),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     store: StoreAddress = None,

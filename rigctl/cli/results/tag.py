@@ -24,7 +24,8 @@ class TagDocument(Versioned):
 
 def tag_run(
     run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Run id, its beginning, or latest~N.", autocompletion=complete_run)
+        str,
+        typer.Argument(metavar="RUN", help="Run id, its beginning or end, or latest~N.", autocompletion=complete_run),
     ],
     tags: Annotated[
         list[str] | None, typer.Argument(metavar="NAME=VALUE", help="Tags to give, as firmware=1.2.3.")

@@ -20,7 +20,7 @@ from rigctl.base.errors import InputError, RigError
 from rigctl.records import Acceptance, Night, NightOutcome, RunStatus, Unmet
 from rigctl.store import Store, open_store, run_files
 from rigctl.store.run_files import pack_runs, take
-from rigctl.store.store import new_run_id, writing
+from rigctl.store.store import new_run_id, short_id, writing
 
 RUNS = 3
 NAMES = ("one", "other")
@@ -38,16 +38,17 @@ def test_an_open_store_is_read_and_written_by_others_and_leaves_nothing_when_it_
         assert [path.name for path in Path(address).parent.glob(f"{Path(address).name}*")] == [Path(address).name]
 
 
-def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning(store: Store) -> None:
+def test_ids_sort_by_time_and_a_run_is_found_by_any_unique_beginning_and_by_its_end(store: Store) -> None:
     assert new_run_id(builders.STARTED_AT).startswith("20261120-214501-")
     with pytest.raises(InputError, match=r"has no runs yet. Start one with `rigctl run`"):
         store.run(None)
     early = store.begin(builders.plan(), {}, {}, builders.STARTED_AT)
-    late = store.begin(builders.plan(), {}, {}, builders.STARTED_AT + 86400)
+    late = store.begin(builders.plan(), {}, {}, builders.STARTED_AT + 86400.5)
     assert store.run(None).run == late
     assert store.run("20261120").run == early
     assert store.run(early).run == early
     assert [store.run_id(name) for name in ("latest", "latest~0", "latest~1")] == [late, late, early]
+    assert store.run_id(short_id(early)) == early
     refusals = {"2026": "is not unique: .*Give more", "%": 'no run "%"'}
     refusals |= {"latest~2": "the store has 2 runs", "latest~x": 'no run "latest~x"'}
     for name, refusal in refusals.items():

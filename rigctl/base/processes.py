@@ -1,7 +1,6 @@
 """Processes: run commands, identify processes, their resource limits, and the account of the user."""
 
 import contextlib
-import ctypes
 import errno
 import getpass
 import os
@@ -220,6 +219,8 @@ def run_command(
 def die_with(parent: int, number: int) -> None:
     """Make Linux send signal `number` to this child when its parent thread ends. Called by the child before exec."""
     if sys.platform == "linux":
+        import ctypes
+
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent:  # the parent has already ended
             os.kill(os.getpid(), number)

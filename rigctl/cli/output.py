@@ -9,40 +9,49 @@ An unknown value is null, never 0.
 import json
 import os
 import re
-import secrets
+import shutil
 import sys
+import textwrap
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from rigctl.base.errors import InputError
 from rigctl.base.texts import file_name
 from rigctl.records import RunInfo
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 PAGES_FOLDER: Final = "rigctl-reports"
+_WIDE: Final = 200
 
 
-def plain_console(*, stderr: bool = False) -> Console:
+def plain_console(*, stderr: bool = False) -> "Console":
     """Return a console without markup and highlighting, wide enough in a pipe or file that no line is cut."""
+    from rich.console import Console  # most commands print lines of text only
+
     console = Console(stderr=stderr, highlight=False, markup=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = 200
+        console.width = _WIDE
     return console
 
 
+def output_width() -> int:
+    """Return the width of the terminal, or of `COLUMNS`; in a pipe or file so wide that no line is cut."""
+    return shutil.get_terminal_size((_WIDE, 24)).columns
+
+
 def say(text: str) -> None:
-    """Print text on standard output, without markup; long lines break between words."""
-    plain_console().print(text)
+    """Print text on standard output; long lines break between words."""
+    for line in text.split("\n"):
+        lines = textwrap.wrap(line, output_width(), break_long_words=False, break_on_hyphens=False)
+        print("\n".join(lines))
 
 
 def write_output(content: str | bytes, output: Path | None = None) -> None:
@@ -69,13 +78,18 @@ def _is_encodable(content: str) -> bool:
 
 
 def print_table(
-    console: Console,
+    console: "Console",
     heads: Sequence[str],
     rows: Sequence[Sequence[str]],
     left: Collection[str] = (),
     spare: Collection[str] = (),
 ) -> None:
     """Print a table of texts; columns in `left` wrap between words. Drop columns in `spare` while it is too wide."""
+    from rich import box
+    from rich.cells import cell_len
+    from rich.table import Table
+    from rich.text import Text
+
     columns = dict(zip(heads, zip(*rows, strict=True), strict=True))
     least = {
         head: max(map(cell_len, [*head.split(), *(" ".join(texts).split() if head in left else texts)]))
@@ -112,6 +126,8 @@ def choose_page(info: RunInfo, page: Path | None, folder: Path) -> Path:
 
 def _check_page(page: Path | None, folder: Path) -> None:
     """Raise `InputError` if `page` cannot be written, or, if `page` is None, a new page in `folder`."""
+    import secrets  # imports OpenSSL
+
     shown = str(page or folder)
     try:
         target = (page or folder / "rigctl.html").resolve()

@@ -38,6 +38,18 @@ class Forecast:
     ceiling_bps: float | None  # highest goodput in each direction
 
 
+def all_forecasts(plan: RunPlan) -> list[tuple[Forecast, ...]]:
+    """Return the forecasts of each test. Tests that differ in nothing that matters for them share their forecasts."""
+    known: dict[tuple[object, ...], tuple[Forecast, ...]] = {}
+    found = []
+    for cell in plan.cells:
+        key = (cell.pairs, cell.condition, cell.transport, cell.message_bytes, cell[MSS], cell[MPTCP])
+        if key not in known:
+            known[key] = forecasts(cell, plan, plan.ip_version)
+        found.append(known[key])
+    return found
+
+
 def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...]:
     """Return a forecast for each pair, by the slower rate and the smaller MTU of its two links."""
     expected = []
@@ -85,23 +97,22 @@ def table_axes(plan: RunPlan) -> list[Setting[Any]]:
     """Return the settings with a column in `rigctl plan`: window, MSS, parallel, and settings that vary."""
     datagrams = any(cell.transport == "udp" for cell in plan.cells)
     always = () if plan.in_messages else (PARALLEL,) if datagrams else (WINDOW, MSS, PARALLEL)
-    shown = [axis for axis in SETTINGS.values() if axis in always or len({cell[axis] for cell in plan.cells}) > 1]
+    values = {axis: {cell[axis] for cell in plan.cells} for axis in SETTINGS.values()}
+    shown = [axis for axis in SETTINGS.values() if axis in always or len(values[axis]) > 1]
     counted: tuple[Setting[Any], ...] = (SIZE, RATE, ITERATIONS)
-    shown += [axis for axis in counted if axis not in shown and any(cell[axis] is not None for cell in plan.cells)]
-    if any(cell[WINDOW_TOTAL] is not None for cell in plan.cells) and WINDOW_TOTAL not in shown:
+    shown += [axis for axis in counted if axis not in shown and values[axis] - {None}]
+    if values[WINDOW_TOTAL] - {None} and WINDOW_TOTAL not in shown:
         shown.insert(shown.index(WINDOW) + 1, WINDOW_TOTAL)
     return shown
 
 
-def constants(plan: RunPlan) -> list[str]:
-    """Return the settings without a column in `rigctl plan`, as `congestion cubic`; they are the same in all tests."""
-    others = (*table_axes(plan), CONDITION)
+def constants(plan: RunPlan, axes: Sequence[Setting[Any]]) -> list[str]:
+    """Return the settings outside the columns `axes`, as `congestion cubic`; they are the same in all tests."""
+    kinds, first = {cell.kind for cell in plan.cells}, plan.cells[0]
     return [
-        f"{axis.name} {axis.text(value)}"
+        f"{axis.name} {axis.text(first[axis])}"
         for axis in SETTINGS.values()
-        if axis not in others and any(axis.takes(cell.kind) for cell in plan.cells)
-        for value in {cell[axis] for cell in plan.cells}
-        if value != axis.unset
+        if axis not in axes and axis is not CONDITION and any(map(axis.takes, kinds)) and first[axis] != axis.unset
     ]
 
 

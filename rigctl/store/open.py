@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from platformdirs import user_data_path
 from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, select
 from sqlalchemy.exc import NoSuchModuleError
 
@@ -32,6 +31,8 @@ _MOST_VALUE: Final = 256 * 1024**2
 
 def default_path() -> Path:
     """Return the path of `rigctl.db` in the user's data folder (XDG_DATA_HOME or the platform's equivalent)."""
+    from platformdirs import user_data_path  # not needed if the user names a store
+
     return user_data_path("rigctl", appauthor=False) / "rigctl.db"
 
 

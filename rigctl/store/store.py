@@ -323,7 +323,7 @@ class Store:
         raise self._no_runs()
 
     def run_id(self, reference: str) -> str:
-        """Return the id of the run that a beginning or end of its id, or `latest~N` names. Raise `InputError` unless one."""
+        """Return the id of the one run with this beginning or end of its id, or of `latest~N`. Raise `InputError`."""
         if (latest := _LATEST.fullmatch(reference)) is not None:
             return self._counted_back(reference, int(latest[1] or 0))
         fitting = or_(

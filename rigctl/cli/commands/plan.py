@@ -20,12 +20,12 @@ from rigctl.base.errors import InputError
 from rigctl.base.units import format_duration
 from rigctl.base.values import group_by
 from rigctl.cli.options import Json, RunOptions, ScenarioArgument, take_options
-from rigctl.cli.output import InMbps, Model, Variants, Versioned, at, plain_console, print_table
+from rigctl.cli.output import InMbps, Model, Variants, Versioned, at, plain_console, print_table, say
 from rigctl.findings.text import UNKNOWN, numbers_text, plural, span
 from rigctl.records import Cell, Condition, RunPlan, several_sets
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.duration import PlannedTime, longest_s, planned_time
-from rigctl.scenario.forecast import constants, forecasts, notes, sum_ceiling_bps, table_axes
+from rigctl.scenario.forecast import all_forecasts, constants, notes, sum_ceiling_bps, table_axes
 from rigctl.scenario.load import Overrides, load_plan
 from rigctl.settings import CONDITION, DEFAULT, ITERATIONS, PAIRS, PARALLEL, SETTINGS, WINDOW, WINDOW_TOTAL, Setting
 
@@ -60,17 +60,18 @@ def print_plan(
     if as_json:
         print(_json(run_plan, resolved, time))
         return
-    console, columns = plain_console(), columns_by_head(run_plan)
-    for line in (*_summary(run_plan, resolved, columns), _time_line(run_plan, time, earlier)):
-        console.print(line)
+    axes = table_axes(run_plan)
+    columns = columns_by_head(run_plan, axes)
+    for line in (*_summary(run_plan, resolved, axes, columns), _time_line(run_plan, time, earlier)):
+        say(line)
     varied = {head: texts for head, texts in columns.items() if len(set(texts)) > 1}
     if every:
-        print_table(console, [*varied], [*zip(*varied.values(), strict=True)], spare=(_ON_WIRE, "Duration"))
+        print_table(plain_console(), [*varied], [*zip(*varied.values(), strict=True)], spare=(_ON_WIRE, "Duration"))
     remarks = notes(run_plan, run_plan.ip_version)
     for line in remarks if every else [remark for remark in remarks if not remark.startswith("The ceiling ")]:
-        console.print(line)
+        say(line)
     if varied and not every:
-        console.print("Every test, a row each: --all.")
+        say("Every test, a row each: --all.")
 
 
 show_plan = take_options(RunOptions, "options")(print_plan)
@@ -86,17 +87,17 @@ _PER_PAIR: Final = "Ceiling\nper pair\n[Mbit/s]"
 _OF_SUM: Final = "Ceiling\nof sum\n[Mbit/s]"
 
 
-def columns_by_head(run_plan: RunPlan) -> dict[str, list[str]]:
+def columns_by_head(run_plan: RunPlan, axes: Sequence[Setting[Any]]) -> dict[str, list[str]]:
     """Return the columns of the plan's table by heading: a list with one text for each test."""
     cells = run_plan.cells
-    expected = [forecasts(cell, run_plan, run_plan.ip_version) for cell in cells]
+    expected = all_forecasts(run_plan)
     asked = [(own, cell.direction) for own, cell in zip(expected, cells, strict=True)]
     sums = {each: _mbps(sum_ceiling_bps(*each, run_plan)) for each in dict.fromkeys(asked)}
     sets = several_sets(cells)
     return {
         "Test": [str(cell.number) for cell in cells],
         "Class": [cell.traffic_class or UNKNOWN for cell in cells],
-        **{axis.header: [_value(axis, cell) for cell in cells] for axis in table_axes(run_plan)},
+        **{axis.header: [_value(axis, cell) for cell in cells] for axis in axes},
         "Pairs": [_shorten([*map(str, cell.pairs)]) if sets else str(len(cell.pairs)) for cell in cells],
         "Duration": [format_duration(cell.duration_s) for cell in cells],
         _ON_WIRE: [_distinct(UNKNOWN if pair.mss is None else str(pair.mss) for pair in own) for own in expected],
@@ -105,22 +106,26 @@ def columns_by_head(run_plan: RunPlan) -> dict[str, list[str]]:
     }
 
 
-def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) -> list[str]:
+def _summary(
+    run_plan: RunPlan, rig: Rig, axes: Sequence[Setting[Any]], columns: Mapping[str, Sequence[str]]
+) -> list[str]:
     switch = f", switch {rig.switch}" if rig.switch else ""
-    heads = ("Duration", "Class", *(axis.header for axis in table_axes(run_plan)))
-    axes = {head: [text for text in dict.fromkeys(columns[head]) if text != UNKNOWN] for head in heads}
-    varied = [f"{_lower(head)} {_shorten(values)}" for head, values in axes.items() if len(values) > 1]
-    constant = {head: values for head, values in axes.items() if len({*columns[head]}) == 1 and {*values} - {DEFAULT}}
-    same = [*(f"{_lower(head)} {values[0]}" for head, values in constant.items()), *constants(run_plan)]
+    heads = ("Duration", "Class", *(axis.header for axis in axes))
+    values_of = {head: [text for text in dict.fromkeys(columns[head]) if text != UNKNOWN] for head in heads}
+    varied = [f"{_lower(head)} {_shorten(values)}" for head, values in values_of.items() if len(values) > 1]
+    constant = {
+        head: values for head, values in values_of.items() if len({*columns[head]}) == 1 and {*values} - {DEFAULT}
+    }
+    same = [*(f"{_lower(head)} {values[0]}" for head, values in constant.items()), *constants(run_plan, axes)]
     lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({_WHERE[rig.virtual]}{switch})"]
     tests = "1 test" if len(run_plan.cells) == 1 else f"{len(run_plan.cells):,} tests"
-    if factors := _factors(run_plan, columns):
+    if factors := _factors(run_plan, axes, columns):
         sets = several_sets(run_plan.cells)
         lines.append(f"{tests} = {' × '.join(_factor_text(*factor, sets=sets) for factor in factors.items())}.")
     else:
         lines.append(f"{tests}{': ' if varied else ''}{'; '.join(varied)}.")
     lines += [f"Every test: {', '.join(same)}."] if same else []
-    lines += [] if factors else _multiplication_lines(run_plan, axes)
+    lines += [] if factors else _multiplication_lines(run_plan, axes, values_of)
     if (against := run_plan.against) is not None:
         variants = f"{against.setting} {against.before} and {against.after}"
         lines.append(f"Comparison: each test runs with {variants} in turn (ABBA).")
@@ -131,11 +136,13 @@ def _summary(run_plan: RunPlan, rig: Rig, columns: Mapping[str, Sequence[str]]) 
     return [*lines, f"Ceiling: {_range(columns[_PER_PAIR])} Mbit/s{of_sum}."]
 
 
-def _factors(run_plan: RunPlan, columns: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+def _factors(
+    run_plan: RunPlan, axes: Sequence[Setting[Any]], columns: Mapping[str, Sequence[str]]
+) -> dict[str, list[str]]:
     """Return the varied axes with their values if all combinations of the values are tests; else nothing."""
     # A window that follows from the total window of the flows is no axis.
     derived = [WINDOW] if any(cell[WINDOW_TOTAL] is not None for cell in run_plan.cells) else []
-    heads = ("Duration", "Class", *(axis.header for axis in table_axes(run_plan) if axis not in derived), "Pairs")
+    heads = ("Duration", "Class", *(axis.header for axis in axes if axis not in derived), "Pairs")
     distinct = {head: list(dict.fromkeys(columns[head])) for head in heads}
     factors = {head: values for head, values in distinct.items() if len(values) > 1}
     points = set(zip(*(columns[head] for head in factors), strict=True))
@@ -167,14 +174,16 @@ def _known_times(run_plan: RunPlan, store: str | None) -> tuple[str, Mapping[int
     return "", {}
 
 
-def _multiplication_lines(run_plan: RunPlan, axes: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _multiplication_lines(
+    run_plan: RunPlan, axes: Sequence[Setting[Any]], values: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
     """Yield a line for each axis of --set whose values multiply the tests of the scenario's `include`."""
     given = [text.removeprefix("--set ").partition("=")[0] for text in run_plan.overrides if text.startswith("--set ")]
     for axis in (SETTINGS[name] for name in given if name in SETTINGS and "\ninclude:" in run_plan.scenario_yaml):
-        rows = {tuple(cell[each] for each in table_axes(run_plan) if each != axis) for cell in run_plan.cells}
-        others = [f"{_lower(head)} {_shorten(axes[head])}" for head in axes if head != axis.header and axes[head][1:]]
-        if len(rows) > 1 and axis.header in axes:
-            count = plural(len(axes[axis.header]), "value")
+        rows = {tuple(cell[each] for each in axes if each != axis) for cell in run_plan.cells}
+        others = [f"{_lower(head)} {_shorten(own)}" for head, own in values.items() if head != axis.header and own[1:]]
+        if len(rows) > 1 and axis.header in values:
+            count = plural(len(values[axis.header]), "value")
             yield f"--set {axis.name}: {count} × {len(rows)} rows of include ({'; '.join(others)})."
 
 
@@ -316,8 +325,7 @@ class PlanDocument(Versioned):
 
 def _json(plan: RunPlan, rig: Rig, time: PlannedTime) -> str:
     tests = []
-    for cell in plan.cells:
-        pairs = forecasts(cell, plan, plan.ip_version)
+    for cell, pairs in zip(plan.cells, all_forecasts(plan), strict=True):
         total_bps = sum_ceiling_bps(pairs, cell.direction, plan)
         expected = [each for each in plan.expectations if cell.number in each.tests]
         tests.append(SimpleNamespace(cell=cell, pairs=pairs, ceiling_mbps=total_bps, expected=expected))

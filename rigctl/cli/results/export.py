@@ -48,7 +48,8 @@ def export_runs(
         list[str] | None,
         typer.Argument(
             metavar="RUN…",
-            help="Run id, its beginning or end, or latest~N (default: latest); csv, json, md, parquet, rigctl: several.",
+            help="Run id, its beginning or end, or latest~N (default: latest); "
+            "several for csv, json, md, parquet, rigctl.",
             autocompletion=complete_run,
         ),
     ] = None,

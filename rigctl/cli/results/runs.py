@@ -17,14 +17,11 @@ from typing import Annotated, Final, Literal
 import typer
 from pydantic import AfterValidator, Field
 from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from rigctl.base.errors import InputError
 from rigctl.base.units import UnitError, format_duration, parse_duration
 from rigctl.cli.options import Json, StoreAddress, complete_run, find_store_address, take_options
-from rigctl.cli.output import LengthOf, Model, UtcText, Versioned, at, plain_console, say
+from rigctl.cli.output import LengthOf, Model, UtcText, Versioned, at, output_width, say
 from rigctl.cli.stored_runs import Filters, RunInList, list_stored_runs, read_filters
 from rigctl.findings.text import plural, some
 from rigctl.records import ANSWER, BASELINE, RunInfo, RunStatus, tag_text, user_tags
@@ -102,10 +99,13 @@ def status_text(stored: RunInList) -> str:
     return {True: f"died, began {age} ago", None: f"died? began {age} ago"}.get(stored.has_died, f"running for {age}")
 
 
-def print_runs(runs: Sequence[RunInList], console: Console | None = None) -> None:
-    """Print a table with a line for each run. `Answer` is the short answer of its report, or the state of the run."""
-    console = console or plain_console()
-    console.width = max(console.width, _LEAST_WIDTH)
+def print_runs(runs: Sequence[RunInList]) -> None:
+    """Print a line for each run. `Answer` is the short answer of its report, or the state of the run."""
+    print("\n".join(lines_of_runs(runs, max(output_width(), _LEAST_WIDTH))))
+
+
+def lines_of_runs(runs: Sequence[RunInList], width: int) -> list[str]:
+    """Return a line with the names of the columns, and a line for each run."""
     rigs = Counter(scenario for scenario, _ in {(run.info.plan.scenario_name, run.info.plan.rig_name) for run in runs})
     rows = []
     for run in runs:
@@ -113,26 +113,28 @@ def print_runs(runs: Sequence[RunInList], console: Console | None = None) -> Non
         scenario = f"{plan.scenario_name} on {plan.rig_name}" if rigs[plan.scenario_name] > 1 else plan.scenario_name
         tags = " ".join(tag_text(*each) for each in user_tags(run.info.tags).items())
         measured = f"{run.measured.get('ok', 0)}/{len(plan.cells)}"
-        rows.append((when, short_id(run.info.run), scenario, measured, tags))
-    heads = [head for head, texts in zip(_HEADS, zip(*rows, strict=True), strict=True) if any(texts)]
-    widths = [max(map(cell_len, texts)) + 2 for texts in zip(_HEADS, *rows, strict=True)][: len(heads)]
-    room = max(console.width - sum(widths), 0)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for head in (*heads, *(["Answer"] if room >= _LEAST_ANSWER else [])):
-        most = console.width // 2 if head == "Scenario" else None
-        table.add_column(head, no_wrap=True, max_width=most, justify="right" if head == "Tests" else "left")
-    for run, row in zip(runs, rows, strict=True):
-        cells = [Text(text, _style(run) if head == "Tests" else "") for head, text in zip(heads, row, strict=False)]
-        answer = run.info.tags.get(ANSWER) or status_text(run)
-        cells += [Text(shorten(answer, room, placeholder="…"))] if room >= _LEAST_ANSWER else []
-        table.add_row(*cells)
-    console.print(table, crop=False)
+        rows.append((when, short_id(run.info.run), _cut(scenario, width // 2), measured, tags))
+    columns = {
+        head: [head, *texts]
+        for head, texts in zip(_HEADS, zip(*rows, strict=True), strict=True)
+        if any(texts)  # without tags there is no such column
+    }
+    room = width - sum(max(map(cell_len, texts)) + 2 for texts in columns.values())
+    if room >= _LEAST_ANSWER:
+        answers = (run.info.tags.get(ANSWER) or status_text(run) for run in runs)
+        columns["Answer"] = ["Answer", *(shorten(answer, room, placeholder="…") for answer in answers)]
+    padded = [_padded(texts, right=head == "Tests") for head, texts in columns.items()]
+    return ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
 
 
-def _style(run: RunInList) -> str:
-    """Return yellow for a run that has ended without a valid result for every test, else no colour."""
-    missing = run.measured.get("ok", 0) < len(run.info.plan.cells)
-    return "yellow" if missing and not run.may_run else ""
+def _padded(texts: Sequence[str], *, right: bool) -> list[str]:
+    width = max(map(cell_len, texts))
+    blanks = [" " * (width - cell_len(text)) for text in texts]
+    return [f"{blank}{text}" if right else f"{text}{blank}" for text, blank in zip(texts, blanks, strict=True)]
+
+
+def _cut(text: str, most: int) -> str:
+    return text if cell_len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _when(started_at: float, now: float) -> str:

@@ -50,7 +50,7 @@ def test_an_unknown_link_is_said_in_place_of_a_ceiling() -> None:
 
 def test_what_a_kind_of_test_does_not_let_choose_is_no_constant() -> None:
     plan = builders.plan([builders.cell(test="udp", transport="udp", message_bytes=100, rate=10**6)])
-    assert not any("transport" in line for line in constants(plan))
+    assert not any("transport" in line for line in constants(plan, table_axes(plan)))
 
 
 def names(plan: RunPlan) -> list[str]:
@@ -60,16 +60,16 @@ def names(plan: RunPlan) -> list[str]:
 def test_only_axes_that_vary_get_a_column_and_constants_a_line() -> None:
     varying = plan_of(dict.fromkeys("ab", GIGABIT), nodelay=True)
     assert names(varying) == ["window", "mss", "parallel", "nodelay"]
-    assert constants(varying) == []
+    assert constants(varying, table_axes(varying)) == []
     plan, _ = load_plan("gigablox", Overrides(sets=("congestion=reno", "pairs=1,2")))
     assert names(plan) == ["window", "mss", "parallel"]  # how many pairs is told by the pairs themselves
-    assert constants(plan) == ["congestion reno"]
+    assert constants(plan, table_axes(plan)) == ["congestion reno"]
 
 
 @from_file
 def test_own_axes_have_columns_the_rest_a_line(tmp_path: Path, text: str, columns: list[str], line: list[str]) -> None:
     plan = planned(tmp_path, text)
-    assert (names(plan), constants(plan)) == (columns, line)
+    assert (names(plan), constants(plan, table_axes(plan))) == (columns, line)
 
 
 def test_the_assumptions_are_said_word_for_word() -> None:

@@ -200,10 +200,11 @@ def _retransmits(start_ns: int, flows: Sequence[Flow], edges: Times) -> list[int
     total = np.zeros(len(edges) - 1)
     for flow in flows:
         columns = flow.sender.series.columns if flow.sender else {}
-        if not columns.get("retransmits"):
+        counts = columns.get("retransmits")
+        if not counts or not counts[-1]:  # the counts rise; most flows have none
             continue
         times = (np.array(columns["t_ns"], dtype=np.int64) - start_ns) / 1e9
-        rises = np.diff(np.array(columns["retransmits"], dtype=np.int64), prepend=0)
+        rises = np.diff(np.array(counts, dtype=np.int64), prepend=0)
         total += np.histogram(times - 1e-6, bins=edges, weights=rises)[0]
     return [int(count) for count in total]
 

@@ -14,6 +14,7 @@ from in_process import Rigctl, live_controller
 
 from rigctl.records import Acceptance, RunStatus
 from rigctl.store import open_store
+from rigctl.store.store import short_id
 
 IPERF3 = Path(__file__).parents[1] / "fixtures/iperf3"
 
@@ -35,7 +36,7 @@ def test_runs_are_tagged_found_by_their_tags_and_shown_with_them(runs: list[str]
     _, line = rigctl(
         "runs", "--tag", "firmware=1.40", "--scenario", "gigablox", "--status", "complete"
     ).out.splitlines()
-    assert {runs[0], "firmware=1.40"} <= set(line.split())
+    assert {short_id(runs[0]), "firmware=1.40"} <= set(line.split())
     assert rigctl("runs", "--tag", "firmware=9").out == "No run of 5 fits --tag firmware=9.\n"
     assert "\nfirmware=1.40\n" in rigctl("show", runs[0]).out
     assert f"run {runs[0]} has no tag cable" in rigctl("tag", runs[0], "--remove", "cable", code=2).errors
@@ -232,7 +233,7 @@ def test_a_run_that_cannot_be_read_hides_no_other(stored: Rigctl) -> None:
     other.close()
     out, errors = stored("runs", code=2)
     assert re.fullmatch(rf"rigctl: store {stored.store}: run {second} can't be read \(.*\n", errors)
-    assert first in out
+    assert short_id(first) in out
     stored("show", first)
 
 

@@ -83,6 +83,26 @@ def test_the_last_nights_are_drawn_as_blocks(values: list[float | None], drawn: 
     assert rows_of(made)[0].entries[-1].text == drawn
 
 
+def test_a_node_has_the_levels_of_its_median_pair() -> None:
+    pairs = tuple(
+        replace(series(), points=tuple(map(NightPoint, (mbps, mbps, None, 0.9 * mbps)))) for mbps in (930, 940, 950)
+    )
+    node = replace(series(node="a", role="sending"), points=tuple(map(NightPoint, (1.0, 1.0, None, 0.9))))
+    change = Step(at=3, found=3, before=1.0, after=0.9, noise=0.002)
+    made = regressions_document(found(standing=(Shift(node, change, RUN, pairs=pairs),)))
+    (row,) = rows_of(made)
+    assert [entry.text for entry in row.entries] == [
+        "a as sender (3)",
+        "940",
+        "846",
+        "−10.0",
+        "2026-11-20",
+        "██–▇  846",
+    ]
+    unknown = regressions_document(found(standing=(Shift(node, change, RUN),)))
+    assert [entry.text for entry in rows_of(unknown)[0].entries[1:3]] == ["–", "–"]
+
+
 def test_what_changed_is_said_once_in_the_answer_or_below_the_table() -> None:
     other = replace(KERNEL, name="mtu", before=1500, after=9000)
     made = regressions_document(found(shift(0.9, 1, [KERNEL]), shift(0.95, 2, [KERNEL, other])))

@@ -151,7 +151,7 @@ def test_each_end_is_told_its_own_placement(
 
 def test_a_plan_and_a_comparison_name_the_default(tmp_path: Path) -> None:
     plan = planned(tmp_path, "matrix: {placement: [scheduler, nic], window: [default, 64K]}")
-    columns = columns_by_head(plan)
+    columns = columns_by_head(plan, table_axes(plan))
     assert columns["Placement"] == ["scheduler", "scheduler", "nic", "nic"]
     assert columns["Window"] == ["default", "64K", "default", "64K"]
     assert value_text(PLACEMENT, None) == "scheduler"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -27,6 +27,8 @@ def sh(*words: str) -> str:
 class Lab:
     folder: Path
     prefix: str
+    servers: dict[str, int] = field(default_factory=dict)
+    """Process id of each host's SSH server."""
 
     def host(self, name: str) -> str:
         return f"{self.prefix}-{name}"
@@ -49,8 +51,9 @@ class Lab:
         return int(rules[0]["expr"][-1]["counter"]["packets"])
 
     def received(self, name: str) -> int:
-        (link,) = json.loads(sh("ip", "-n", self.host(name), "-s", "-j", "link", "show", "eth0"))
-        return int(link["stats64"]["rx"]["bytes"])
+        """Return the bytes that a host's eth0 has received, without starting a program."""
+        lines = Path(f"/proc/{self.servers[name]}/net/dev").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.split()[0] == "eth0:")
 
     def at(self, folder: Path) -> "Lab":
         """Return the same hosts for a user with another home folder and another store."""
@@ -94,6 +97,7 @@ def laboratory(folder: Path, names: Sequence[str], serving: "Serving | None" = N
         for name in names:
             server = serving(made, name, hosts[name]) if serving else serve(made, name, hosts[name], **how)
             servers.callback(end, server, politely_for_s=5)
+            made.servers[name] = server.pid
         known = [f"{hosts[n]} {(folder / n / 'host_key.pub').read_text()}" for n in names]
         (folder / "known").write_text("".join(known))
         trust = "user: root, key: id, known_hosts: known"

@@ -6,23 +6,31 @@ VENV := .venv
 BIN := $(VENV)/bin
 MACHINE := $(shell uname -m)
 AGENT := agents/dist/rigctl-agent-$(MACHINE)
+OF_WINDOWS := agents/dist/rigctl-agent-windows-x86_64.exe
 SOURCES := $(wildcard agents/*.c agents/*.h) agents/Makefile
 DEMO_STORE := $(VENV)/demo.db
 # What is imported is compiled once and kept. Where a container sets this, each start of rigctl compiles all of it again: 3 s for 1.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: samples demo test tests compiled foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz golden steady wheel wheelhouse house release packages
+.PHONY: samples demo test tests checked compiled foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz golden steady wheel wheelhouse house release packages
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests of 5 s each on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 5s --store $(DEMO_STORE) --report reports/demo.html
 
-# The tests that wait, those that compute and the type checker run side by side. The site of the documentation and Windows nodes are tested
-# where their sources have changed since they last passed, and in each new clone; agents for other machines by `make foreign`.
+# While Debian's packages are installed, another processor does all that needs none of them. Then the tests that wait and those that compute
+# run side by side. The site of the documentation and Windows nodes are tested where their sources have changed since they last passed, and
+# in each new clone; agents for other machines by `make foreign`.
 test:
-	$(MAKE) -j2 --output-sync=target system $(VENV)/dev.stamp
-	$(MAKE) -j3 --output-sync=target $(AGENT) lint compiled
-	$(MAKE) -j4 --output-sync=line types tests $(VENV)/docs.stamp $(VENV)/windows.stamp
+	$(MAKE) -j3 --output-sync=target system checked
+	$(MAKE) -j3 --output-sync=line tests $(VENV)/docs.stamp $(VENV)/windows.stamp
+
+# Both agents are built here, because the compiler makes a C library for each on a new machine.
+checked: $(VENV)/dev.stamp
+	$(MAKE) $(AGENT) $(OF_WINDOWS) lint types compiled
+
+$(OF_WINDOWS): $(VENV)/dev.stamp $(SOURCES)
+	$(BIN)/rigctl agent build --target windows-x86_64
 
 # Compiles what the tests import, once: each of the four workers would compile all of it again, 20 s of processor time for each.
 compiled: $(VENV)/dev.stamp
@@ -44,9 +52,7 @@ foreign: system $(VENV)/dev.stamp
 	nice -n 5 $(BIN)/rigctl agent build --target aarch64 --target armv7 --target freebsd-x86_64 --target windows-x86_64
 	CI=1 $(BIN)/python -m pytest -q $(FOREIGN)
 
-# On a new machine the compiler first makes the libraries of Windows, which takes it a minute and a half.
-$(VENV)/windows.stamp: $(VENV)/dev.stamp $(AGENT) $(WINDOWS) $(wildcard agents/*.[ch] rigctl/*/*.py rigctl/*/*/*.py tests/support/w*.py)
-	$(BIN)/rigctl agent build --target windows-x86_64
+$(VENV)/windows.stamp: $(VENV)/dev.stamp $(AGENT) $(OF_WINDOWS) $(WINDOWS) $(wildcard rigctl/*/*.py rigctl/*/*/*.py tests/support/w*.py)
 	CI=1 $(BIN)/python -m pytest -q $(WINDOWS)
 	touch $@
 

@@ -4,7 +4,10 @@ from typing import Final
 
 from rigctl.findings.text import escape_markdown
 from rigctl.report import blocks
+from rigctl.report.printers.slim import Shown, fit
 
+_CHARACTERS: Final = 1000
+"""Characters of a table's line: none of its columns is left out."""
 _MOST_FOLDED: Final = 24
 """A folded table with more rows is omitted, because Markdown cannot fold."""
 
@@ -71,21 +74,23 @@ def _grid(title: str, unit: str, heat_map: blocks.HeatMap) -> list[str]:
 
 
 def table_lines(table: blocks.Table) -> list[str]:
-    """Return the lines of a Markdown table, followed by its legend and notes."""
+    """Return the lines of a Markdown table, followed by what all rows share, its legend and its notes."""
+    fitted = fit(table, _CHARACTERS)
     lines = [
-        "| " + " | ".join(escape_markdown(_head(column)) for column in table.columns) + " |",
-        "|" + "|".join(":--" if column.words else "--:" for column in table.columns) + "|",
+        "| " + " | ".join(escape_markdown(_head(column)) for column in fitted.columns) + " |",
+        "|" + "|".join(":--" if column.column.words else "--:" for column in fitted.columns) + "|",
     ]
-    lines += [_row(row) for row in (*table.rows, *((table.total,) if table.total else ()))]
-    rest = [*table.legend, *(f"[{number}] {escape_markdown(note)}" for number, note in enumerate(table.notes, 1))]
+    rows = (*table.rows, *((table.total,) if table.total else ()))
+    lines += [_row(row, [column.entries[at].text for column in fitted.columns]) for at, row in enumerate(rows)]
+    notes = (f"[{number}] {escape_markdown(note)}" for number, note in enumerate(table.notes, 1))
+    rest = [*filter(None, [escape_markdown(fitted.alike)]), *table.legend, *notes]
     return [*lines, "", *(f"{line}  " for line in rest)] if rest else lines
 
 
-def _head(column: blocks.Column) -> str:
-    return f"{column.title} ({column.unit})" if column.unit else column.title
+def _head(column: Shown) -> str:
+    return " ".join(filter(None, (column.group, *column.head)))
 
 
-def _row(row: blocks.Row) -> str:
-    texts = [escape_markdown(entry.text) for entry in row.entries]
-    texts[0] += "".join(f" [{note}]" for note in row.notes)
-    return "| " + " | ".join(texts) + " |"
+def _row(row: blocks.Row, texts: list[str]) -> str:
+    notes = "".join(f" [{note}]" for note in row.notes)
+    return "| " + " | ".join((escape_markdown(texts[0]) + notes, *map(escape_markdown, texts[1:]))) + " |"

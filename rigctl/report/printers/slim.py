@@ -1,20 +1,22 @@
 """Fits a table into a terminal or a page of any width, without splitting the table.
 
 One sentence states the values that all rows share. An effective value is printed only if it differs from the requested
-value, as `8960→1448`. Each stream gets its own column if there is room. Minor columns that still do not fit are
-omitted: `Fitted.left_out` has them.
+value, as `8960→1448`. Each stream gets its own column. Minor columns that do not fit are omitted, first the limit and
+the ceiling: `Fitted.left_out` has them. Only where settings and main figures alone do not fit, the values of all
+streams share a column, and a sentence names the streams.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Final
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from rigctl.findings.text import UNKNOWN, lower_first
+from rigctl.findings.text import UNKNOWN, lower_first, upper_first
 from rigctl.report.blocks import Column, Entry, Row, Table
 from rigctl.settings import DEFAULT
 
@@ -48,10 +50,26 @@ class Shown:
     @property
     def common(self) -> str | None:
         """Return the text that all rows with a result share; None if they differ or an entry has a warning."""
-        rows = zip(self.entries, self.counted, strict=True)
-        known = [entry for entry, counted in rows if counted or entry.text != UNKNOWN]
+        known = self._known
         marked = any(entry.mark == "warn" for entry in known)
         return known[0].text if len({entry.text for entry in known}) == 1 and not marked else None
+
+    @property
+    def is_zero(self) -> bool:
+        """Tell whether all measured values of the column are 0, as of a run without losses."""
+        values = [entry.value if isinstance(entry.value, tuple) else (entry.value,) for entry in self._known]
+        numbers = [value for own in values for value in own if isinstance(value, int | float)]
+        return bool(values) and not any(numbers) and len(numbers) == sum(map(len, values))
+
+    @property
+    def _known(self) -> list[Entry]:
+        rows = zip(self.entries, self.counted, strict=True)
+        return [entry for entry, counted in rows if counted or entry.text != UNKNOWN]
+
+    @property
+    def is_setting(self) -> bool:
+        """Tell whether the column has requested or granted values, not results."""
+        return self.column.group == "requested" or bool(self.column.granted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +113,24 @@ def slim(table: Table, width: int) -> Fitted:
 def fit(table: Table, width: int, *, bars: bool = False, longest: int = 1000) -> Fitted:
     """Return `table` fitted to `width` characters. `bars` adds a bar to each percentage of the ceiling."""
     shown = [_slim_column(table, number, longest) for number in range(len(table.columns))]
-    for ranges in (True, False):  # if the table is too wide, ranges get a column of their own, which may be omitted
-        alike, rest = _find_shared(table, _merge(shown, ranges=ranges), width)
-        wide = (*(_by_stream(table, rest, bars=each) for each in (True, False) if bars >= each), rest)
-        fitting = next((each for each in wide if _width(each) <= width), None)
-        if fitting is not None:
-            break
-    kept = fitting or _fewer(rest, width)
-    left = () if fitting else tuple(each for each in rest if each not in kept)
-    phrases = [_phrase(each.column, text) for each in alike if (text := each.common) not in (None, UNKNOWN)]
-    which = f"Every {lower_first(table.columns[0].title)}" if len(table.rows) > 1 else "Settings"
-    return Fitted(table, tuple(kept), left, f"{which}: {' · '.join(phrases)}" if phrases else "")
+    for merge in (_merge, _merge_values):
+        alike, rest = _find_shared(table, merge(shown), width)
+        apart = [_by_stream(table, rest), _by_stream(table, rest, main_only=True)]
+        if bars:
+            apart.insert(0, _with_bars(apart[0]))
+        kept = next((each for each in apart if _width(each) <= width), None)
+        if kept is not None:
+            return Fitted(table, tuple(kept), (), _alike_text(table, alike))
+    for merge in (_merge_values, _merge_if_differing):
+        alike, rest = _find_shared(table, merge(shown), width)
+        whole = _by_stream(table, rest, main_only=True)
+        kept = _fewer(whole, width)
+        if _width(kept) <= width and all(each in kept for each in whole if _rank(each) == _TELLS_APART):
+            left = tuple(each for each in whole if each not in kept)
+            return Fitted(table, tuple(kept), left, _alike_text(table, alike))
+    kept = rest if _width(rest) <= width else _fewer(rest, width)
+    left = tuple(each for each in rest if each not in kept)
+    return Fitted(table, tuple(kept), left, _alike_text(table, alike, _order_of_streams(table, kept)))
 
 
 def left_out_of_phones(columns: Sequence[Shown], width: int) -> frozenset[int]:
@@ -120,17 +145,50 @@ def _noted(row: Row) -> Entry:
     return replace(first, text=first.text + "".join(map(superscript_text, row.notes)))
 
 
+def _alike_text(table: Table, alike: Sequence[Shown], order: str = "") -> str:
+    """Return the sentences on what all rows share; the settings of a single row stand apart from its results."""
+    known = [(each, "0" if each.column.group == "measured" else each.common) for each in alike]
+    phrases = [(each.is_setting, _phrase(each.column, text)) for each, text in known if text not in (None, UNKNOWN)]
+    if len(table.rows) > 1:
+        every = " · ".join(phrase for _, phrase in phrases)
+        parts = [f"Every {lower_first(table.columns[0].title)}: {every}" if every else "", order]
+    else:
+        settings, results = (" · ".join(text for own, text in phrases if own is asked) for asked in (True, False))
+        parts = [f"Settings: {settings}" if settings else "", upper_first(results), order]
+    return ". ".join(filter(None, parts))
+
+
+def _order_of_streams(table: Table, columns: Sequence[Shown]) -> str:
+    """Return a sentence that names the streams whose values share a column; empty if no column has several."""
+    if len(table.streams) < 2 or not any(entry.parts for each in columns for entry in each.entries):
+        return ""
+    return f"Values in this order: {', '.join(f'{sender}→{receiver}' for sender, receiver in table.streams)}"
+
+
 def _find_shared(table: Table, columns: Sequence[Shown], width: int) -> tuple[list[Shown], list[Shown]]:
     """Return the columns whose value one sentence can state for all rows, and the columns that the table prints."""
     first, *others = columns
-    alike = [each for each in others if each.common is not None and each.column.group != "measured"]
-    single_row = len(table.rows) == 1  # texts such as the limit then stay in the table
-    shown = [each for each in alike if each.column.minor < 0 and each.common != UNKNOWN]
-    alike = [each for each in alike if each not in shown or (each.column.words and not single_row)]
+    single_row = len(table.rows) == 1
     if single_row and _width(columns) <= width:
         alike = []
+    elif single_row:
+        alike = [each for each in others if each.common is not None and (each.is_setting or _is_ceiling(each, others))]
+    else:
+        alike = [each for each in others if _is_alike(each)]
     ceilings = {_name(each.column): each.common or "" for each in alike}
     return alike, [first, *(_of_ceiling(each, ceilings) for each in others if each not in alike)]
+
+
+def _is_alike(shown: Shown) -> bool:
+    """Tell whether a sentence states the value of all rows. Of measured values it states only that nothing occurred."""
+    column = shown.column
+    if column.group == "measured":
+        return shown.is_zero and column.minor >= 0
+    return shown.common is not None and (column.minor >= 0 or column.words or shown.common == UNKNOWN)
+
+
+def _is_ceiling(shown: Shown, columns: Sequence[Shown]) -> bool:
+    return any(each.column.share_of and _name(shown.column).startswith(each.column.share_of) for each in columns)
 
 
 def _rows(table: Table) -> tuple[Row, ...]:
@@ -160,8 +218,12 @@ def _slim_column(table: Table, number: int, longest: int) -> Shown:
     return Shown(column, entries, tuple(row.counted for row in _rows(table)), head, group, longest)
 
 
-def _merge(columns: Sequence[Shown], *, ranges: bool) -> list[Shown]:
-    """Return the columns with effective values merged into the requested ones; ranges are merged only if `ranges`."""
+def _merge(columns: Sequence[Shown], *, ranges: bool = True, said: bool = True) -> list[Shown]:
+    """Return the columns with effective values merged into the requested ones, as `8960→1448`.
+
+    Without `ranges`, a column with ranges stays apart, so that a narrow table may omit it. Without `said`, a value that
+    a sentence states for all rows is not merged.
+    """
     merged = list(columns)
     for own in columns:
         asked = next((each for each in merged if own.column.granted and _name(each.column) == own.column.granted), None)
@@ -170,13 +232,19 @@ def _merge(columns: Sequence[Shown], *, ranges: bool) -> list[Shown]:
         if asked.common == DEFAULT and own.common is not None:
             merged.remove(asked)
             continue
-        pairs = list(zip(asked.entries, own.entries, strict=True))
-        merged[merged.index(asked)] = replace(asked, entries=tuple(_effective_entry(*pair) for pair in pairs))
         # If different requests led to one effective value, its column stays, so that a sentence can state it.
         told = own.common is not None and asked.common is None and own.column.phrase
+        if told and not said:
+            continue
+        pairs = list(zip(asked.entries, own.entries, strict=True))
+        merged[merged.index(asked)] = replace(asked, entries=tuple(_effective_entry(*pair) for pair in pairs))
         if not told or all(effective.as_asked for _, effective in pairs):
             merged.remove(own)
     return merged
+
+
+_merge_values = partial(_merge, ranges=False)
+_merge_if_differing = partial(_merge, ranges=False, said=False)
 
 
 def _effective_entry(asked: Entry, effective: Entry) -> Entry:
@@ -195,12 +263,21 @@ def _of_ceiling(shown: Shown, ceilings: Mapping[str, str]) -> Shown:
     return replace(shown, entries=tuple(entries), head=(f"of {ceiling.partition(' ')[0]}",))
 
 
-def _by_stream(table: Table, columns: Sequence[Shown], *, bars: bool) -> list[Shown]:
-    """Return the columns, split by stream where possible. `bars` adds a bar to each percentage of the ceiling."""
+def _by_stream(table: Table, columns: Sequence[Shown], *, main_only: bool = False) -> list[Shown]:
+    """Return the columns, split by stream where possible; with `main_only` only the main figures are split."""
     found: list[Shown] = []
     for each in columns:
-        found += _apart(table, each) or [each]
-        if bars and each.column.share_of and any(isinstance(entry.value, float) for entry in each.entries):
+        splits = each.column.minor < 0 or not main_only
+        found += (_apart(table, each) if splits else []) or [each]
+    return found
+
+
+def _with_bars(columns: Sequence[Shown]) -> list[Shown]:
+    """Return the columns with a bar to the right of each percentage of the ceiling."""
+    found: list[Shown] = []
+    for each in columns:
+        found.append(each)
+        if each.column.share_of and any(isinstance(entry.value, float) for entry in each.entries):
             texts = (_bar(entry.value) for entry in each.entries)
             found.append(Shown(Column("", words=True), tuple(map(Entry, texts)), each.counted, ("",)))
     return found
@@ -257,8 +334,9 @@ def _fewer(columns: Sequence[Shown], width: int, *, phone: bool = False) -> list
     """
     kept = list(columns)
     ranks = [_rank(each, phone=phone) for each in columns]
-    if not phone and (main := next((at for at, rank in enumerate(ranks) if rank == -1), None)) is not None:
-        ranks[main] = _TELLS_APART - 1  # without its main figure a table tells nothing
+    if not phone and -1 in ranks:  # without its main figure a table tells nothing
+        main = columns[ranks.index(-1)].column
+        ranks = [_TELLS_APART - 1 if each.column == main else rank for each, rank in zip(columns, ranks, strict=True)]
     order = [(ranks[at], each.column.group != "requested", at) for at, each in enumerate(columns)][1:]
     for rank, _, at in sorted(order, reverse=True):
         column = columns[at].column
@@ -267,7 +345,7 @@ def _fewer(columns: Sequence[Shown], width: int, *, phone: bool = False) -> list
     return kept
 
 
-def _rank(shown: Shown, *, phone: bool) -> int:
+def _rank(shown: Shown, *, phone: bool = False) -> int:
     """Return a number that is lowest for the columns that a narrow table omits last."""
     if phone:
         return 1 if shown.column.share_of else shown.column.minor
@@ -296,11 +374,11 @@ def _lines(table: Table, columns: Sequence[Shown]) -> Iterator[Text]:
         joined.rstrip()
         return joined
 
+    height = max(len(each.head) + bool(each.group) for each in columns)
+    heads = [line(list(map(Text, own))) for own in zip(*(_high_head(each, height) for each in columns), strict=True)]
     if any(each.group for each in columns):
-        yield Text("".join(_groups(columns, widths)).rstrip(), style="bold")
-    height = max(len(each.head) for each in columns)
-    for heads in zip(*(("",) * (height - len(each.head)) + each.head for each in columns), strict=True):
-        head = line(list(map(Text, heads)))
+        heads[-2] = _overlaid(heads[-2].plain, "".join(_groups(columns, widths)))
+    for head in heads:
         head.stylize("bold")
         yield head
     for at, row in enumerate(_rows(table)):
@@ -309,6 +387,17 @@ def _lines(table: Table, columns: Sequence[Shown]) -> Iterator[Text]:
         text = line([Text(each.entries[at].text, style=_STYLES[each.entries[at].mark]) for each in columns])
         text.stylize("bold" if row is table.total else "" if row.counted else "red")
         yield text
+
+
+def _high_head(shown: Shown, height: int) -> tuple[str, ...]:
+    return ("",) * (height - len(shown.head)) + shown.head
+
+
+def _overlaid(text: str, over: str) -> Text:
+    """Return both texts in one line; where `over` has a letter, `text` has none."""
+    longest = max(map(cell_len, (text, over)))
+    pairs = zip(text.ljust(longest), over.ljust(longest), strict=True)
+    return Text("".join(own if other == " " else other for own, other in pairs).rstrip())
 
 
 def _groups(columns: Sequence[Shown], widths: Sequence[int]) -> Iterator[str]:

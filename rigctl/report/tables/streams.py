@@ -264,7 +264,7 @@ _OF_CEILING: Final[tuple[ColumnOf[CellSummary], ...]] = (
     *columns_of_counts(_effective),
     _ceiling_of_pairs,
     entry_column(EFFICIENCY_HEAD, lambda cell: efficiency_entry(cell.efficiency, cell.above_ceiling)),
-    entry_column(Column("Limit", "", "derived", words=True, minor=-1), _limit),
+    entry_column(Column("Limit", "", "derived", words=True, minor=1), _limit),
 )
 """The columns to the right of the measured values: effective settings, ceiling, efficiency and limit."""
 

@@ -1,5 +1,6 @@
 """Tables: decimals and notes of columns; one of any width in a terminal and on a page, with what is alike once."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 import pages
@@ -99,6 +100,40 @@ def test_each_stream_has_a_column_of_its_own_and_a_share_its_bar_where_there_is_
     ]
     assert lines(made, 39)[-1] == "   2  939  941        2   1   100.0 %"
     assert "939, 941" in lines(made, 30)[-1]
+
+
+def test_the_streams_of_a_narrow_table_keep_their_names_and_the_limit_goes_first() -> None:
+    limit = (Column("Limit", "", "derived", words=True, minor=1), ["line-rate", "unknown"])
+    asked = (Column("MSS", "", "requested"), ["1460", "8960"])
+    granted = (Column("Effective MSS", "", "derived", phrase="MSS {} on the wire", granted="MSS"), ["1448"] * 2)
+    rates = (replace(RATES[0], minor=-1), RATES[1])
+    made = table(TEST, asked, rates, COUNTS, granted, SHARE, CEILING, limit, streams=STREAMS)
+    assert lines(made, 56) == [
+        "                  Mbit/s",
+        "Test        MSS  a→b  c→d  Retr  of 941.5  Limit",
+        "   1  1460→1448  927  930  2, 1    50.0 %  line-rate",
+        "   2  8960→1448  939  941  2, 1   100.0 %  unknown",
+    ]
+    assert lines(made, 45)[-1] == "   2  8960→1448  939  941  2, 1   100.0 %"
+    assert lines(made, 40)[-1] == "   2  8960→1448  939  941   100.0 %"
+    assert lines(made, 20)[-1] == "   2  8960  939  941"
+    assert slim(made, 20).alike.startswith("Every test: MSS 1448 on the wire")
+    assert slim(made, 19).alike.endswith("Values in this order: a→b, c→d")
+
+
+def test_what_never_occurred_is_a_sentence_and_results_are_no_settings() -> None:
+    lost = (Column("Lost", minor=2), [Entry("0, 0", (0, 0))] * 2)
+    some = (Column("Reordered", minor=2), [Entry("0, 0", (0, 0)), Entry("–", None)])
+    fitted = slim(table(TEST, RATES, lost, some, SHARE, CEILING), 80)
+    assert fitted.alike == "Every test: lost 0 · ceiling of a pair 941.5 Mbit/s"
+    assert [each.column.title for each in fitted.columns] == [
+        "Test",
+        *(each[0].title for each in (RATES, some, SHARE)),
+        "",
+    ]
+    asked = (Column("Window", "", "requested"), ["64K"] * 2)
+    one = table(*((column, texts[:1]) for column, texts in (TEST, asked, RATES, SHARE, CEILING)))
+    assert slim(one, 30).alike == "Settings: window 64K. Ceiling of a pair 941.5 Mbit/s"
 
 
 def test_a_share_of_an_unknown_ceiling_has_no_column() -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from rigctl.base.units import digits_text
+from rigctl.base.units import digits_text, format_rate
 from rigctl.limits.ceilings import percent
 from rigctl.records import Cell, Pair, settings_words, several_sets
 from rigctl.settings import SETTINGS
@@ -20,6 +20,9 @@ PairNaming: TypeAlias = Literal["", "count", "names"]
 _ITEM: Final = re.compile(r"^(\d*)([-+=.)])(?= |$|=)")
 """Matches the start of a line that Markdown reads as a list item, or as the underline of a heading."""
 _MOST_DECIMALS: Final = 12
+_ETHERNET: Final = {10**7: "10-megabit", 10**8: "100-megabit", 10**9: "gigabit", 25 * 10**8: "2.5-gigabit"} | {
+    gigabits * 10**9: f"{gigabits}-gigabit" for gigabits in (5, 10, 25, 40, 100)
+}
 _MOST_TESTS: Final = 10  # most tests that a sentence names; the rest are counted
 
 
@@ -45,6 +48,11 @@ def ceiling_text(mbps: float | None) -> str:
 def percent_text(share: float | None) -> str:
     """Return a share in percent without the sign, as `99.9`; `–` for None. Bounds apply to this rounded value."""
     return UNKNOWN if share is None else f"{percent(share):.1f}"
+
+
+def link_name(rate_bps: int) -> str:
+    """Return a link's name by its rate in bit/s: `gigabit Ethernet`, or `a link of 1.5 Gbit/s`."""
+    return f"{_ETHERNET[rate_bps]} Ethernet" if rate_bps in _ETHERNET else f"a link of {format_rate(rate_bps)}"
 
 
 def whole_decimals(pct: float) -> int:

@@ -14,7 +14,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import checks
 from rigctl.base.units import format_rate
 from rigctl.base.values import group_by
-from rigctl.findings.text import decimals, numbers_text, plural
+from rigctl.findings.text import decimals, link_name, numbers_text, plural
 from rigctl.limits.limit import LIMITS
 from rigctl.limits.links import link_rate_bps, path_rate_bps
 from rigctl.model.statistics.comparing import LEAST_REPETITIONS
@@ -29,9 +29,6 @@ _MOST_SPREAD: Final = 0.02
 """Largest difference between a pair's repetitions, as a share of the fastest."""
 _ABOVE: Final = 1.001
 """An efficiency above this means that the ceiling is wrong."""
-_ETHERNET: Final = {10**7: "10-megabit", 10**8: "100-megabit", 10**9: "gigabit", 25 * 10**8: "2.5-gigabit"} | {
-    gigabits * 10**9: f"{gigabits}-gigabit" for gigabits in (5, 10, 25, 40, 100)
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +226,7 @@ def _word(view: RunView, tests: Sequence[_Test], which: str) -> Claim:
     frames = "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # usual with an MTU of 1500
     share = f"{floor_to(100 * worst.share, 1):.1f}"
     rate_bps = path_rate_bps(view.info, streams[0].stream.ends, worst.summary.cell.parallel) or 0
-    link = f"{_ETHERNET[rate_bps]} Ethernet" if rate_bps in _ETHERNET else f"a link of {format_rate(rate_bps)}"
+    link = link_name(rate_bps)
     where = _where(min((test.summary for test in tests), key=lambda cell: len(cell.streams)))
     return Claim(
         mbps=worst.figure,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from rigctl.figures.figure import FiguresOfTest
-from rigctl.findings import Finding, Weight
+from rigctl.findings import Finding, Severity, Weight
 from rigctl.report.charts.plot import Plot
 
 CellValue: TypeAlias = float | int | str | bool | None
@@ -227,6 +227,16 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Brief:
+    """The head of a report. With the title and one warning, these are the lines that a reader posts."""
+
+    request: str  # what was measured: `7 settings × 4 × 5 s, both pairs at once`
+    about: str  # kind of the rig and the day
+    mean: str = ""  # mean and standard deviation of all repetitions; empty if tests differ, or repetitions are too few
+    facts: tuple[str, ...] = ()  # slowest and fastest result, losses
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """The whole report of a run. `findings` are ordered by weight; the first is the answer."""
 
@@ -245,6 +255,7 @@ class Document:
     tags: tuple[tuple[str, str], ...] = ()  # the user's tags, as names and values
     verdicts: tuple[Verdict, ...] = ()
     picture: Charts | None = None
+    brief: Brief | None = None
     # Gives the known figures of each test and stream; only JSON asks for them.
     figures: Callable[[], Iterable[FiguresOfTest]] = field(default=tuple, compare=False, repr=False)
 
@@ -252,6 +263,12 @@ class Document:
     def fell_short(self) -> tuple[Finding, ...]:
         """Return the findings on missed expectations and on what failed or was not measured, without the answer."""
         return tuple(own for own in self.findings[1:] if own.weight in (Weight.FAILED, Weight.EXPECTED, Weight.MISSING))
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """Return the findings that stand beside the answer: what fell short, else the first warning."""
+        others = [own for own in self.findings[1:] if own.level in (Severity.WARNING, Severity.ERROR)]
+        return self.fell_short or tuple(others[:1])
 
     @property
     def answer(self) -> str:

@@ -18,6 +18,7 @@ from rigctl.findings.repetitions import (
 )
 from rigctl.records import RunInfo, RunPlan, user_tags
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
+from rigctl.report.brief import brief_of
 from rigctl.report.sections import (
     classes,
     counters,
@@ -108,6 +109,7 @@ def document(view: RunView) -> Document:
         findings = [finding for finding in findings if finding not in answers[1:]]
     if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
         findings.append(NO_FIGURE.say())
+    ranked = by_weight(findings)
     # Export rows include every repetition, also invalid ones.
     pairs = view.stored.pairs
     return Document(
@@ -115,7 +117,7 @@ def document(view: RunView) -> Document:
         run=info.run,
         about=(rig_words(info.plan), *when(info)),
         notes="" if info.plan.imported else info.plan.notes,  # of an import, they are a finding
-        findings=by_weight(findings),
+        findings=ranked,
         results=tuple(results),
         sections=(*rest, *_closing(view, parts)),
         settings=method.settings(view, pairs),
@@ -126,6 +128,7 @@ def document(view: RunView) -> Document:
         figures=lambda: ValuesOfTests(view).by_name(),
         footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
         picture=next((part.picture for part in parts if part.picture), None),
+        brief=brief_of(view, ranked[0].text),
         tags=tuple(user_tags(info.tags).items()),
     )
 

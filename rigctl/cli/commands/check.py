@@ -42,7 +42,7 @@ from rigctl.scenario.load import Overrides, find_scenario, find_scenarios, load_
 from rigctl.virtual.provide import provide
 from rigctl.yamlfile.read import find_file, read_document
 
-_STYLES: Final = {"error": "red", "warning": "yellow"}
+_STYLES: Final = {"error": "bold red", "warning": "bold yellow"}
 
 
 def check_rig(
@@ -100,7 +100,8 @@ def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, e
         console.print()
     for finding in shown:
         line = printable_lines(f"{finding.level.value}: {finding.text}")
-        console.print(Text(line, style=_STYLES.get(finding.level.value, "")))
+        level, separator, text = line.partition(":")
+        console.print(Text.assemble((level, _STYLES.get(level, "")), separator, text))
         if finding.remedy is not None:
             console.print(Text(f"    {printable_lines(finding.remedy)}", style="dim"))
     if len(findings) > len(shown):

@@ -3,6 +3,7 @@
 Examples:
   rigctl show
   rigctl show latest~1 --all
+  rigctl show --brief
 """
 
 from typing import Annotated
@@ -19,16 +20,18 @@ def show_run(
     store: StoreAddress = None,
     everything: Annotated[bool, typer.Option("--all", help="Print all findings and notes.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, to paste into a page.")] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="Print four lines to post.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON: all findings, unrounded values.")] = False,
 ) -> None:
-    if markdown and json:
-        raise InputError("show: --markdown and --json both print to standard output. Choose one")
+    chosen = [name for name, given in (("--brief", brief), ("--markdown", markdown), ("--json", json)) if given]
+    if len(chosen) > 1:
+        raise InputError(f"show: {' and '.join(chosen)} each print another text. Choose one")
     # `show --help` needs none of what reads and prints a run.
     from rich.console import Console
 
     from rigctl.cli.stored_runs import read_view
     from rigctl.report.document import document
-    from rigctl.report.printers.terminal import print_document
+    from rigctl.report.printers.terminal import print_brief, print_document
     from rigctl.store import open_store
 
     with open_store(store, create=False) as opened:
@@ -41,5 +44,7 @@ def show_run(
         from rigctl.report.printers.json import as_json
 
         write_output(as_json(shown))
+    elif brief:
+        print_brief(shown, Console())
     else:
         print_document(shown, Console(), everything=everything)

@@ -315,7 +315,7 @@ def _layout(plot: Plot) -> tuple[list[_PlacedPanel], tuple[Tick, ...], float]:
     across, left, right = _across(plot, scale, left)
     top, made = 0.0, list[_PlacedPanel]()
     for panel, (up, found) in zip(plot.panels, beside, strict=True):
-        top += _GAP if made and not panel.y.title else _PADDING
+        top += _PADDING if not made else _GAP + _PADDING if panel.y.title else _GAP
         top += FONT_SIZE + _TITLE if panel.y.title else 0
         field = Field(scale, up, left, top, plot.width - left - right, panel.height)
         placed = _PlacedPanel(panel, field, found, tuple(_lanes(panel, field)))

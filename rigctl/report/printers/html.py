@@ -103,7 +103,7 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
     """Return the page as text. Every text of the user is escaped."""
     style = "".join((templates() / name).read_text("utf-8") for name in STYLES)
     results, sections = _add_anchors(document)
-    short = document.fell_short
+    short = document.warnings
     rest = tuple(finding for finding in document.findings[1:] if finding not in short)
     contents = [*(results if len(results) > 1 else ()), *([_FINDINGS] if rest else ())]
     contents += [*([_NOTES] if document.notes else ()), *sections]

@@ -19,6 +19,8 @@ def markdown(document: blocks.Document) -> str:
         lines += [escape_markdown(" · ".join(document.about)), ""]
     if document.findings:
         lines += [escape_markdown(document.answer), ""]
+    if document.brief and (facts := [*filter(None, [document.brief.mean]), *document.brief.facts]):
+        lines += [escape_markdown(" · ".join(facts)), ""]
     for section in document.results:
         lines += _section(section, titled=len(document.results) > 1)
     for finding in document.findings[1:]:

@@ -29,7 +29,8 @@ _SHORT: Final = 12
 """Width in characters at which a column head wraps; longer words are kept."""
 _DECIMALS: Final = re.compile(r"(\d{3,})\.\d+")
 _SUPERSCRIPTS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-_STYLES: Final = {"good": "green", "warn": "yellow", "": ""}
+_STYLES: Final = {"good": "green", "warn": "bold magenta", "": ""}
+"""Styles of entries. A figure in yellow could not be read on white."""
 
 
 @dataclass(frozen=True, slots=True)

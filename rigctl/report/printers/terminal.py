@@ -1,8 +1,10 @@
 """Prints a report in a terminal: answer, failures and missed expectations, table, at most three other findings."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -14,7 +16,8 @@ from rigctl.report.printers.slim import slim, superscript_text
 
 _MOST_FINDINGS: Final = 3
 _MOST_NOTES: Final = 5
-_STYLES: Final = {Severity.WARNING: "yellow", Severity.ERROR: "red"}
+_STYLES: Final = {Severity.WARNING: "bold yellow", Severity.ERROR: "bold red"}
+"""Styles of marks. Sentences have the terminal's own colour: yellow letters cannot be read on white."""
 _MARKS: Final = {Severity.OK: "✓ ", Severity.NOTE: "· ", Severity.WARNING: "! ", Severity.ERROR: "✗ "}
 
 
@@ -23,10 +26,12 @@ def print_document(document: blocks.Document, console: Console, *, everything: b
     if document.findings:
         answer = document.findings[0]
         text = " ".join(filter(None, (_title(document.title, answer.text), answer.remedy)))
-        _print(text, console, f"bold {_STYLES.get(answer.level, '')}".rstrip())
+        _print(text, console, "bold", _mark(answer.level) if answer.level in _STYLES else None)
     else:
         _print(document.title, console, "bold")
-    short = document.fell_short if everything else document.fell_short[:_MOST_FINDINGS]
+    if document.brief:
+        _print_facts(document.brief, console)
+    short = document.warnings if everything else document.warnings[:_MOST_FINDINGS]
     for finding in short:
         _print_finding(finding, console)
     if document.about:
@@ -42,27 +47,62 @@ def print_document(document: blocks.Document, console: Console, *, everything: b
         _print_section(section, console, document.show, titled=True, everything=everything)
 
 
+def print_brief(document: blocks.Document, console: Console) -> None:
+    """Print the lines of `document` that a reader posts: request, answer, slowest and fastest test, one warning."""
+    brief = document.brief
+    if brief is not None:
+        request = f"{_short(document.title)} · {brief.request}"
+        gap = " " * (console.width - cell_len(request) - cell_len(brief.about))
+        _print(f"{request}{gap if len(gap) > 1 else ' · '}{brief.about}", console)
+    _print(brief.mean if brief and brief.mean else document.answer, console, "bold")
+    if brief:
+        _print_facts(replace(brief, mean=""), console)
+    for finding in document.warnings[:1]:
+        _print(finding.text, console, mark=_mark(finding.level))
+
+
+def _print_facts(brief: blocks.Brief, console: Console) -> None:
+    """Print the sentence with the mean, and the facts below it."""
+    if brief.mean:
+        _print(brief.mean, console)
+    line = ""
+    for fact in brief.facts:
+        if line and cell_len(line) + cell_len(fact) + 5 > console.width:
+            _print(line, console, mark=Text("  "))
+            line = ""
+        line += f"   {fact}" if line else fact
+    if line:
+        _print(line, console, mark=Text("  "))
+
+
 def _print_lines(sections: Sequence[blocks.Section], everything: bool) -> list[blocks.Section]:
     return [section for section in sections if section.brief or (section.full and everything)]
 
 
 def _title(title: str, answer: str) -> str:
     """Return the short title and the answer as one sentence: `GigaBlox: line rate in all 7 tests`."""
-    short = title.partition(", ")[0].partition(": ")[0]
+    short = _short(title)
     return answer if answer.startswith(short) else f"{short}: {lower_first(answer)}"
 
 
-def _print(text: str | Text, console: Console, style: str = "", mark: str = "") -> None:
+def _short(title: str) -> str:
+    return title.partition(", ")[0].partition(": ")[0]
+
+
+def _print(text: str, console: Console, style: str = "", mark: Text | None = None) -> None:
     """Print word-wrapped text after `mark`, with further lines indented to the text."""
-    lines = (Text(text) if isinstance(text, str) else text).wrap(console, max(10, console.width - len(mark)))
-    for number, line in enumerate(lines):
+    begins = mark or Text()
+    for number, line in enumerate(Text(text, style).wrap(console, max(10, console.width - len(begins)))):
         line.rstrip()
-        console.print(Text(" " * len(mark) if number else mark, style).append_text(line), style=style, soft_wrap=True)
+        console.print(Text.assemble(" " * len(begins) if number else begins, line), soft_wrap=True)
+
+
+def _mark(level: Severity) -> Text:
+    return Text(_MARKS[level], _STYLES.get(level, ""))
 
 
 def _print_finding(finding: Finding, console: Console) -> None:
-    text = " ".join(filter(None, (finding.text, finding.remedy)))
-    _print(text, console, _STYLES.get(finding.level, ""), _MARKS[finding.level])
+    _print(" ".join(filter(None, (finding.text, finding.remedy))), console, mark=_mark(finding.level))
 
 
 def _print_findings(findings: Sequence[Finding], show: str, console: Console, everything: bool) -> None:
@@ -127,7 +167,7 @@ def _print_table(table: blocks.Table, console: Console, show: str, everything: b
         _print(slimmed.alike, console)
     if slimmed.left_out and everything:
         for row, phrases in zip(table.rows, slimmed.phrases_left_out, strict=True):
-            _print(" · ".join(phrases), console, mark=f"{row.entries[0].text}: ")
+            _print(" · ".join(phrases), console, mark=Text(f"{row.entries[0].text}: "))
     elif slimmed.left_out:
         where = f" `{show}` has them." if show else ""
         _print(f"Left out at this width: {some(slimmed.titles_left_out)}.{where}", console, "dim")
@@ -139,7 +179,7 @@ def _print_table(table: blocks.Table, console: Console, show: str, everything: b
 def _print_notes(table: blocks.Table, console: Console, everything: bool) -> None:
     kept = table.notes if everything else table.notes[:_MOST_NOTES]
     for number, note in enumerate(kept, 1):
-        _print(note, console, "yellow", f"{superscript_text(number)} ")
+        _print(note, console, mark=Text(f"{superscript_text(number)} ", "bold yellow"))
     if len(table.notes) > len(kept):
         more = plural(len(table.notes) - len(kept), "more note is", "more notes are")
-        _print(f"{more} on the page.", console, "yellow")
+        _print(f"{more} on the page.", console, "dim")

@@ -399,8 +399,10 @@ def _picture(view: RunView, matrix: PairsMatrix) -> Charts:
         shared = most(cell.ceiling_mbps for cell in every if cell.shared)
         for grid in grids[-each:]:
             names = grid.names
-            label = f"Total goodput by the number of pairs: {gbps(max(grid.mbps))} Gbit/s at most"
             words = lower_first(grid.title) if condition.name else grid.title
+            which = ", ".join(filter(None, (condition.name, words)))
+            what = f"Total goodput by the number of pairs{which and f', {which}'}"
+            label = f"{what}: {gbps(max(grid.mbps))} Gbit/s at most"
             rule = () if shared is None else (Guide(shared / 1000, name=trunk),)
             drawn = _sum_lines(grid, max(matrix.top_mbps, shared or 0.0), rule)
             charts.append(Chart(drawn, label, words, condition.name))

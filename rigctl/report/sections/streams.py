@@ -164,7 +164,7 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
     """Yield a finding on the retransmits of all tests, unless they are few and a tiny share of the segments."""
     known = [cell for cell in cells if cell.retransmits is not None]
     every = sum(cell.retransmits or 0.0 for cell in known)
-    share = _retransmit_share(known)
+    share = retransmit_share(known)
     if not every or (every < _FEW_RETRANSMITS and share is not None and share < FEW_SHARE):
         return
     several = ", the mean of the repetitions" if info.plan.repeat > 1 else ""
@@ -322,8 +322,8 @@ def _cutting(info: RunInfo, node: str, asked: int, effective: int) -> Iterator[s
         yield f"{WINDOW_SCALING} = 0 on {node}"
 
 
-def _retransmit_share(cells: Sequence[CellSummary]) -> float | None:
-    """Return retransmits as a share of all segments; None if there are none, or if a number is unknown."""
+def retransmit_share(cells: Sequence[CellSummary]) -> float | None:
+    """Return retransmits as a share of all segments, from 0 to 1; None if a number is unknown."""
     streams = [stream for cell in cells for stream in cell.streams]
     segments = total(divide(stream.bytes, stream.mss_effective) for stream in streams)
-    return divide(total(stream.retransmits for stream in streams), segments) or None
+    return divide(total(stream.retransmits for stream in streams), segments)

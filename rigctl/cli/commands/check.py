@@ -42,7 +42,7 @@ from rigctl.scenario.load import Overrides, find_scenario, find_scenarios, load_
 from rigctl.virtual.provide import provide
 from rigctl.yamlfile.read import find_file, read_document
 
-_STYLES: Final = {"error": "bold red", "warning": "bold yellow"}
+_STYLES: Final = {"error": "bold red", "warning": "bold magenta"}
 
 
 def check_rig(
@@ -99,9 +99,8 @@ def _print(seen: RigState, findings: tuple[Finding, ...], console: Console, *, e
     if shown:
         console.print()
     for finding in shown:
-        line = printable_lines(f"{finding.level.value}: {finding.text}")
-        level, separator, text = line.partition(":")
-        console.print(Text.assemble((level, _STYLES.get(level, "")), separator, text))
+        level = finding.level.value
+        console.print(Text.assemble((level, _STYLES.get(level, "")), f": {printable_lines(finding.text)}"))
         if finding.remedy is not None:
             console.print(Text(f"    {printable_lines(finding.remedy)}", style="dim"))
     if len(findings) > len(shown):

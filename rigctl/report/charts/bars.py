@@ -1,6 +1,10 @@
-"""Makes bar charts of the goodput of each test and pair, with the ceiling, for reports and product pages."""
+"""Makes charts of the goodput of each test and pair, with the ceiling, for reports and product pages.
 
-from collections.abc import Sequence
+A bar begins at 0. Where all values lie close to the ceiling, bars look alike: a report then has dots on an axis that
+begins at 80 or 90 % of the ceiling, and says so.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,10 +18,13 @@ from rigctl.settings import MSS
 _MOST_TESTS: Final = 16
 _MOST_PAIRS: Final = 4
 """If a test has more pairs than this, only the slowest and the fastest pair are drawn."""
-_WHISKERS: Final = 4
-"""With at least this number of repetitions, a bar shows its standard deviation."""
+_CUTS: Final = (90.0, 80.0)
+"""Percentages of the ceiling at which the axis of dots may begin."""
+_HIGHEST: Final = 101.0
+"""A percentage of the ceiling above this is an error in measurement, which dots would hide."""
+_DOT: Final = 8
 _BAR: Final = 9
-_PITCH: Final = 11
+_PITCH: Final = 12
 _BETWEEN: Final = 8
 _VALUE: Final = 46
 """Room for a value to the right of the longest bar, in pixels."""
@@ -32,7 +39,6 @@ class Bar:
     rates: tuple[Estimate | None, ...]
     texts: tuple[str, ...]
     ceiling: float | None  # of a pair, in the unit of the rates; None: unknown, pairs share a link, or pairs differ
-    counted: int = 1
 
 
 def bars_of(cells: Sequence[CellSummary], *, requested: bool = False) -> tuple[Bar, ...]:
@@ -55,7 +61,7 @@ def bars_of(cells: Sequence[CellSummary], *, requested: bool = False) -> tuple[B
         ceiling = ceilings.pop() if len(ceilings) == 1 and not cell.shared else None
         texts = tuple(UNKNOWN if rate is None else f"{rate.mean:.{decimals}f}" for rate in rates)
         settings = ", ".join(text for text in own.values() if text not in common)
-        made.append(Bar(cell.cell.number, settings, rates, texts, ceiling, cell.counted))
+        made.append(Bar(cell.cell.number, settings, rates, texts, ceiling))
     return tuple(made)
 
 
@@ -85,30 +91,84 @@ def names_of(cells: Sequence[CellSummary]) -> tuple[str, ...]:
 def bars_plot(
     bars: Sequence[Bar], width: float, names: Sequence[str], unit: str = "Mbit/s", allowed: str = "ceiling"
 ) -> Plot:
-    """Return the plot of the first `_MOST_TESTS` tests, with whiskers of one standard deviation."""
+    """Return the plot of the first `_MOST_TESTS` tests from 0, with whiskers of one standard deviation."""
     tests = bars[:_MOST_TESTS]
-    most = max(len(bar.rates) for bar in tests)
-    colours = stream_colours(most)
-    room = _PITCH * most + _BETWEEN
     ceiling = _one_ceiling(tests)
-    rule = f"{allowed} {ceiling_text(ceiling)} {unit}"
-    marks: list[Mark] = [] if ceiling is None else [Guide(ceiling, "x", rule)]
-    for at, bar in enumerate(tests):
-        for number, (rate, text) in enumerate(zip(bar.rates, bar.texts, strict=True)):
-            place = at + (number - (len(bar.rates) - 1) / 2) * _PITCH / room
-            colour, name = colours[number], names[number] if names else None
-            mean, spread = (rate.mean, rate.spread or 0.0) if rate else (0.0, 0.0)
-            marks.append(Spans(((place, 0.0, mean),), colour, _BAR, across=True, name=name))
-            if whisker := spread if bar.counted >= _WHISKERS else 0.0:
-                marks.append(Spans(((place, mean - whisker, mean + whisker),), "ink", 1.4, across=True, name=name))
-            marks.append(Label((mean + whisker, place), text, name=name))
-    narrow = width < 500
-    titles = tuple(f"Test {bar.test}{f': {bar.settings}' if bar.settings and not narrow else ''}" for bar in tests)
     longest = max([ceiling or 0.0, *(rate.mean + (rate.spread or 0.0) for bar in tests for rate in bar.rates if rate)])
     # The bars have about 0.7 of the width; tick labels and names take the rest.
-    high = (longest or 1.0) * (1 + _VALUE / (0.7 * width - _VALUE))
-    across = Axis(unit if ceiling is None else "", 0, high)
-    return plot(width, room * len(tests), across, Axis(kind="names", names=titles), tuple(marks))
+    label = (longest or 1.0) * _VALUE / (0.7 * width - _VALUE)
+    marks: list[Mark] = []
+    if ceiling is not None:
+        marks.append(Guide(ceiling, "x", f"{allowed} {ceiling_text(ceiling)} {unit}"))
+    for place, colour, name, rate, text in _placed(tests, names):
+        mean, spread = (rate.mean, rate.spread or 0.0) if rate else (0.0, 0.0)
+        marks.append(Spans(((place, 0.0, mean),), colour, _BAR, across=True, name=name))
+        if spread:
+            marks.append(Spans(((place, mean - spread, mean + spread),), "ink", 1.4, across=True, name=name))
+        end = mean + spread
+        if ceiling is not None and ceiling - label < end < ceiling:
+            end = ceiling  # the line of the ceiling would cross the text
+        marks.append(Label((end, place), text, name=name))
+    across = Axis(unit if ceiling is None else "", 0, (longest or 1.0) + label)
+    return _plot(tests, width, across, marks)
+
+
+def _dots_plot(bars: Sequence[Bar], width: float, names: Sequence[str], unit: str, low_pct: float) -> Plot:
+    """Return the plot of percentages of the ceiling from `low_pct` on, with whiskers and values."""
+    tests = bars[:_MOST_TESTS]
+    ceiling = _one_ceiling(tests) or 1.0
+    marks: list[Mark] = [Guide(100.0, "x", f"ceiling {ceiling_text(ceiling)} {unit}")]
+    for place, colour, name, rate, text in _placed(tests, names):
+        if rate is None:
+            marks.append(Label((100.0, place), text, name=name))
+            continue
+        share, spread = 100 * rate.mean / ceiling, 100 * (rate.spread or 0.0) / ceiling
+        marks.append(Spans(((place, low_pct, 100.0),), "grid", 1, across=True, name=name))
+        if spread:
+            marks.append(
+                Spans(((place, max(low_pct, share - spread), share + spread),), "ink", 1.4, across=True, name=name)
+            )
+        marks.append(Spans(((place, share, share),), colour, _DOT, across=True, name=name))
+        marks.append(Label((max(100.0, share + spread), place), text, name=name))
+    rates = [rate for bar in tests for rate in bar.rates if rate is not None]
+    longest = max([100.0, *(100 * (rate.mean + (rate.spread or 0.0)) / ceiling for rate in rates)])
+    high = longest + (longest - low_pct) * _VALUE / (0.7 * width - _VALUE)
+    ticks = tuple(low_pct + step for step in range(0, int(100 - low_pct) + 1, 5))
+    across = Axis("", low_pct, high, at=ticks, labels="percent")
+    return _plot(tests, width, across, marks)
+
+
+def _placed(
+    tests: Sequence[Bar], names: Sequence[str]
+) -> Iterator[tuple[float, str, str | None, Estimate | None, str]]:
+    """Yield the position, colour, name, rate and text of each bar."""
+    most = max(len(bar.rates) for bar in tests)
+    colours = stream_colours(most)
+    for at, bar in enumerate(tests):
+        for number, (rate, text) in enumerate(zip(bar.rates, bar.texts, strict=True)):
+            place = at + (number - (len(bar.rates) - 1) / 2) * _PITCH / _room(tests)
+            yield place, colours[number], names[number] if names else None, rate, text
+
+
+def _room(tests: Sequence[Bar]) -> int:
+    """Return the height of a test in pixels."""
+    return _PITCH * max(len(bar.rates) for bar in tests) + _BETWEEN
+
+
+def _plot(tests: Sequence[Bar], width: float, across: Axis, marks: Sequence[Mark]) -> Plot:
+    narrow = width < 500
+    titles = tuple(f"Test {bar.test}{f': {bar.settings}' if bar.settings and not narrow else ''}" for bar in tests)
+    return plot(width, _room(tests) * len(tests), across, Axis(kind="names", names=titles), tuple(marks))
+
+
+def _cut_pct(bars: Sequence[Bar]) -> float | None:
+    """Return the percentage of the ceiling at which an axis may begin so that it shows all values; None: at 0."""
+    ceiling = _one_ceiling(bars)
+    rates = [rate for bar in bars for rate in bar.rates if rate is not None]
+    if ceiling is None or not rates:
+        return None
+    low, high = (100 * end(rate.mean for rate in rates) / ceiling for end in (min, max))
+    return None if high > _HIGHEST else next((cut for cut in _CUTS if cut < low), None)
 
 
 def _one_ceiling(bars: Sequence[Bar]) -> float | None:
@@ -121,10 +181,16 @@ def bars_chart(bars: Sequence[Bar], what: str, names: Sequence[str] = (), unit: 
     """Return the chart with its legend, or None if nothing was measured. `what` begins the text alternative."""
     if not any(rate for bar in bars for rate in bar.rates):
         return None
-    caption = f"The first {_MOST_TESTS} of {len(bars)} tests." if len(bars) > _MOST_TESTS else ""
-    wide, narrow = (bars_plot(bars, width, names, unit) for width in (WIDE, NARROW))
+    captions = [f"The first {_MOST_TESTS} of {len(bars)} tests."] if len(bars) > _MOST_TESTS else []
+    cut = _cut_pct(bars)
+    if cut is None:
+        wide, narrow = (bars_plot(bars, width, names, unit) for width in (WIDE, NARROW))
+    else:
+        captions.append(f"The axis is cut: it begins at {cut:g} % of the ceiling.")
+        wide, narrow = (_dots_plot(bars, width, names, unit, cut) for width in (WIDE, NARROW))
     keys = tuple(map(Key, names, stream_colours(len(names))))
-    return Charts((Chart(wide, bars_label(bars, what, unit), caption, narrow=narrow),), keys, wide=True)
+    chart = Chart(wide, bars_label(bars, what, unit), " ".join(captions), narrow=narrow)
+    return Charts((chart,), keys, wide=True)
 
 
 def bars_label(bars: Sequence[Bar], what: str, unit: str = "Mbit/s", allowed: str = "ceiling") -> str:

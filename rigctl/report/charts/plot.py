@@ -32,7 +32,7 @@ class Axis:
     names: tuple[str, ...] = ()  # names on an axis of kind `names`, from left to right or from top to bottom
     ticks: int = 5  # largest number of ticks; fewer are drawn if labels need more room
     at: tuple[float, ...] = ()  # positions of the ticks; empty: chosen automatically
-    labels: Literal["numbers", "bytes"] = "numbers"
+    labels: Literal["numbers", "bytes", "percent"] = "numbers"
     grid: bool = True
 
 
@@ -72,7 +72,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Strokes, each given by position, low and high value: vertical, or horizontal if `across`."""
+    """Strokes, each given by position, low and high value: vertical, or horizontal if `across`; of no length a dot."""
 
     spans: tuple[tuple[float, float, float], ...]
     colour: str

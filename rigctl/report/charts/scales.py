@@ -103,6 +103,8 @@ def _powers(scale: Scale) -> Iterator[list[float]]:
 
 
 def _label(axis: Axis, values: Sequence[float], step: float | None = None) -> list[Tick]:
+    if axis.labels == "percent":
+        return [Tick(value, f"{value:g} %") for value in values]
     if axis.labels == "bytes":
         return [Tick(value, format_bytes(round(value))) for value in values]
     return [Tick(value, number_text(value, step)) for value in values]

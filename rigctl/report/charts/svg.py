@@ -169,7 +169,8 @@ def mark_svg(field: Field, mark: Mark) -> str:
             bars = path_text([(across, field.bottom), (across, up)] for across, up in places)
             return path(mark.colour, bars, stroke_width=_BARS, stroke_linecap="butt")
         case Spans():
-            strokes, cap = path_text(_ends(field, mark.spans, mark.across)), "butt" if mark.across else None
+            is_bar = mark.across and any(low != high for _, low, high in mark.spans)
+            strokes, cap = path_text(_ends(field, mark.spans, mark.across)), "butt" if is_bar else None
             return path(mark.colour, strokes, stroke_width=mark.width, stroke_linecap=cap)
         case Band() | Label():
             return _band(field, mark) if isinstance(mark, Band) else _label(field, mark)

@@ -16,8 +16,8 @@ from rigctl.report.printers.slim import slim, superscript_text
 
 _MOST_FINDINGS: Final = 3
 _MOST_NOTES: Final = 5
-_STYLES: Final = {Severity.WARNING: "bold yellow", Severity.ERROR: "bold red"}
-"""Styles of marks. Sentences have the terminal's own colour: yellow letters cannot be read on white."""
+_STYLES: Final = {Severity.WARNING: "bold magenta", Severity.ERROR: "bold red"}
+"""Styles of marks. Sentences have the terminal's own colour: few colours can be read on black and on white."""
 _MARKS: Final = {Severity.OK: "✓ ", Severity.NOTE: "· ", Severity.WARNING: "! ", Severity.ERROR: "✗ "}
 
 
@@ -179,7 +179,7 @@ def _print_table(table: blocks.Table, console: Console, show: str, everything: b
 def _print_notes(table: blocks.Table, console: Console, everything: bool) -> None:
     kept = table.notes if everything else table.notes[:_MOST_NOTES]
     for number, note in enumerate(kept, 1):
-        _print(note, console, mark=Text(f"{superscript_text(number)} ", "bold yellow"))
+        _print(note, console, mark=Text(f"{superscript_text(number)} ", "bold magenta"))
     if len(table.notes) > len(kept):
         more = plural(len(table.notes) - len(kept), "more note is", "more notes are")
         _print(f"{more} on the page.", console, "dim")

@@ -151,43 +151,66 @@ def test_labels_of_large_and_small_numbers() -> None:
     assert number_text(-0.25, 0.05) == "−0.25"
 
 
-def test_the_length_of_each_bar_is_its_goodput_as_a_share_of_the_ceiling() -> None:
+def picture_of(*mbps: float, tests: int = 1) -> str:
+    """Return the picture of tests of one pair whose repetitions have these rates; of the second test, half of them."""
+    cells = [builders.cell(number, pairs=(pages.PAIR,)) for number in range(1, tests + 1)]
+    measured = [
+        builders.repetition(cell, [rate / cell.number], number=number)
+        for cell in cells
+        for number, rate in enumerate(mbps, 1)
+    ]
+    made = document(builders.run(builders.plan(cells, repeat=len(mbps))), measured)
+    return render_svg(known(made.picture).charts[0].plot)
+
+
+def test_dots_near_the_ceiling_are_on_an_axis_that_says_where_it_is_cut() -> None:
     (chart,), cells = known(document(*pages.streams()).picture).charts, RunView.in_memory(*pages.streams()).cells
+    assert chart.caption == "The axis is cut: it begins at 90 % of the ceiling."
     for svg in (render_svg(chart.plot), render_svg(known(chart.narrow))):
         ((ceiling, _), *_) = places(svg, "ceiling")[0]
+        left = min(x for run in places(svg, "grid") for x, _ in run)
         for pair, colour in enumerate(("s1", "s2")):
-            bars = places(svg, colour)
-            assert len(bars) == len(cells) == 7
-            for cell, ((left, _), (right, _)) in zip(cells, bars, strict=True):
+            dots = places(svg, colour)
+            assert len(dots) == len(cells) == 7
+            for cell, ((at, _), _) in zip(cells, dots, strict=True):
                 goodput, own = cell.streams[pair].goodput_mbps, cell.streams[pair].ceiling_mbps
-                assert right - left == pytest.approx(known(goodput).mean / known(own) * (ceiling - left), abs=0.2)
+                share = known(goodput).mean / known(own)
+                assert at - left == pytest.approx((share - 0.9) / 0.1 * (ceiling - left), abs=0.2)
                 assert f">{known(goodput).mean:.0f}<" in svg
 
 
-@pytest.mark.parametrize(("repeat", "whiskers"), [(3, 0), (4, 1)])
-def test_a_bar_has_a_whisker_of_one_standard_deviation_from_4_repetitions_on(repeat: int, whiskers: int) -> None:
-    cell = builders.cell(pairs=(pages.PAIR,))
-    rates = (900.0, 910.0, 920.0, 930.0)[:repeat]
-    measured = [builders.repetition(cell, [mbps], number=number) for number, mbps in enumerate(rates, 1)]
-    made = document(builders.run(builders.plan([cell], repeat=repeat)), measured)
-    svg = render_svg(known(made.picture).charts[0].plot)
-    assert len(places(svg, "ink")) == whiskers
-    for (low, _), (high, _) in places(svg, "ink"):
-        (((left, _), (right, _)),) = places(svg, "s1")
-        assert (high - low) / (right - left) == pytest.approx(2 * 12.91 / 915, rel=0.05)
+def test_the_length_of_each_bar_is_its_goodput_as_a_share_of_the_ceiling_and_no_dash_crosses_a_figure() -> None:
+    svg = picture_of(910.0, tests=2)
+    ((ceiling, _), *_) = places(svg, "ceiling")[0]
+    for share, ((left, _), (right, _)) in zip((910 / 941.5, 455 / 941.5), places(svg, "s1"), strict=True):
+        assert right - left == pytest.approx(share * (ceiling - left), abs=0.2)
+    assert [left > ceiling for text, left, _, _ in texts(svg) if text in ("910", "455")] == [True, True, False, False]
 
 
-def test_the_variants_of_a_run_are_bars_side_by_side() -> None:
+@pytest.mark.parametrize("tests", [1, 2])
+def test_a_mean_has_a_whisker_of_one_standard_deviation(tests: int) -> None:
+    svg = picture_of(900.0, 910.0, 920.0, tests=tests)
+    ((ceiling, _), *_) = places(svg, "ceiling")[0]
+    left = min(x for run in places(svg, "grid") for x, _ in run)
+    span = 941.5 * (0.1 if tests == 1 else 1)
+    for number, ((low, _), (high, _)) in enumerate(places(svg, "ink"), 1):
+        assert (high - low) / (ceiling - left) == pytest.approx(2 * 10 / number / span, rel=0.05)
+    assert len(places(svg, "ink")) == tests
+    assert places(picture_of(900.0), "ink") == []
+
+
+def test_the_variants_of_a_run_are_side_by_side() -> None:
     cells = {cell.cell.number: cell for cell in RunView.in_memory(*pages.stored("against")).cells}
     picture = known(document(*pages.stored("against")).picture)
     svg = render_svg(picture.charts[0].plot)
     assert [key.name for key in picture.keys] == ["cubic, all pairs", "bbr, all pairs"]
     ((ceiling, _), *_) = places(svg, "ceiling")[0]
+    left = min(x for run in places(svg, "grid") for x, _ in run)
     for first, colour in ((1, "s1"), (2, "s2")):
-        bars = places(svg, colour)
-        for number, ((left, _), (right, _)) in zip(range(first, 15, 2), bars, strict=True):
-            total, most = known(cells[number].goodput_mbps).mean, known(cells[number].ceiling_mbps)
-            assert right - left == pytest.approx(total / most * (ceiling - left), abs=0.2)
+        dots = places(svg, colour)
+        for number, ((at, _), _) in zip(range(first, 15, 2), dots, strict=True):
+            share = known(cells[number].goodput_mbps).mean / known(cells[number].ceiling_mbps)
+            assert at - left == pytest.approx((share - 0.9) / 0.1 * (ceiling - left), abs=0.2)
 
 
 LEVEL = [940.0, 941.0, 939.5, 941.2, 940.4, 938.8, 941.0, 940.0, 939.0, 941.1]

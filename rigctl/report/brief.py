@@ -58,7 +58,7 @@ def brief_of(view: RunView, answer: str) -> Brief:
         request=_request_text(view.plan),
         about=f"{_rig_kind(view.plan)} · {datetime.fromtimestamp(view.info.started_at):%-d %b %Y}",
         mean=mean,
-        facts=() if view.classed else tuple(_facts(view, cells, figures, answer, spread=not mean)),
+        facts=() if view.classed else tuple(_facts(view, cells, figures, answer, spreads=not mean)),
     )
 
 
@@ -146,16 +146,18 @@ def _estimate_text(rate: Estimate, decimals: int = 0) -> str:
 
 
 def _facts(
-    view: RunView, cells: Sequence[CellSummary], figures: Sequence[_Figure], answer: str, *, spread: bool
+    view: RunView, cells: Sequence[CellSummary], figures: Sequence[_Figure], answer: str, *, spreads: bool
 ) -> Iterator[str]:
     """Yield the slowest and the fastest result, and the share of segments or datagrams that were lost."""
-    ranked, unit = sorted(figures, key=lambda own: own.rate.mean), "" if "Mbit/s" in answer else " Mbit/s"
+    ranked = sorted(figures, key=lambda own: own.rate.mean)
+    factor, unit = (1, "") if "Mbit/s" in answer else (1000, "") if "Gbit/s" in answer else (1, " Mbit/s")
     parts = view.cells if many(cells) else [stream for cell in view.cells for stream in cell.streams]
-    decimals = rate_decimals((part.goodput_mbps, part.ceiling_mbps) for part in parts)
-    judged = spread and all(cell.counted >= LEAST_REPETITIONS for cell in cells)
+    decimals = 2 if factor > 1 else rate_decimals((part.goodput_mbps, part.ceiling_mbps) for part in parts)
+    judged = spreads and all(cell.counted >= LEAST_REPETITIONS for cell in cells)
 
     def text(own: _Figure, *, named: bool) -> str:
-        rate = _estimate_text(own.rate if judged else Estimate(own.rate.mean), decimals)
+        spread = own.rate.spread / factor if judged and own.rate.spread is not None else None
+        rate = _estimate_text(Estimate(own.rate.mean / factor, spread), decimals)
         return f"{rate}{unit}{f' ({own.name})' if own.name and named else ''}"
 
     if len(ranked) > 1:

@@ -127,7 +127,7 @@ def _print_block(block: blocks.Block, console: Console, show: str, everything: b
         case blocks.Table():
             _print_table(block, console, show, everything)
         case blocks.HeatMaps():
-            _print_table(_heat_table(block), console, show, everything)
+            _print_heat_maps(block, console, show, everything)
         case blocks.Paragraph():
             _print(block.text, console, "dim" if block.small else "")
         case blocks.Items():
@@ -143,6 +143,17 @@ def _print_block(block: blocks.Block, console: Console, show: str, everything: b
         # A terminal shows neither charts nor files.
 
 
+def _print_heat_maps(block: blocks.HeatMaps, console: Console, show: str, everything: bool) -> None:
+    """Print the heat maps as one table, or each as a table of its own if the table would be too wide."""
+    table = _heat_table(block)
+    if not slim(table, console.width).left_out or len(block.maps) == 1:
+        _print_table(table, console, show, everything)
+        return
+    for heat_map in block.maps:
+        _print(f"{heat_map.title}, {block.unit}", console)
+        _print_table(_heat_table(replace(block, maps=(replace(heat_map, title=""),))), console, show, everything)
+
+
 def _heat_table(block: blocks.HeatMaps) -> blocks.Table:
     """Return the heat maps as one table; the first row of each map has its title."""
     titled = any(heat_map.title for heat_map in block.maps)
@@ -153,7 +164,8 @@ def _heat_table(block: blocks.HeatMaps) -> blocks.Table:
             texts = dict(zip(heat_map.columns, (field.text for field in fields), strict=True))
             begins = ["" if number else heat_map.title, label] if titled else [label]
             rows.append(blocks.Row(tuple(map(blocks.Entry, (*begins, *(texts.get(name, "") for name in names))))))
-    corner = blocks.Column(block.maps[0].corner, short=block.maps[0].corner.replace("↓ ", "↓\n"))
+    named = not all(label.isdigit() for heat_map in block.maps for label, _ in heat_map.rows)
+    corner = blocks.Column(block.maps[0].corner, words=named, short=block.maps[0].corner.replace("↓ ", "↓\n"))
     title = blocks.Column(block.unit, words=True, short=block.unit)
     columns = (blocks.Column(name, short=name) for name in names)
     return blocks.Table((*([title] if titled else []), corner, *columns), tuple(rows))

@@ -48,6 +48,8 @@ LINE_COLOURS: Final = 10
 _HEIGHT: Final = 125
 _MOST_PANELS: Final = 12
 """Most panels that are drawn, shared equally by the conditions; the panels with the largest windows are kept."""
+_FEW_ROWS: Final = 16
+"""Heat maps with more rows than this have a summary before them: the totals of the most pairs."""
 _FEW_POINTS: Final = 60
 """A line with more points than this is drawn without dots."""
 _MOST_COLUMNS: Final = 2
@@ -371,21 +373,49 @@ def _short(setting: PanelSettings) -> str:
     return size_words(value) if isinstance(value, int) else "not set"
 
 
+def _summary(matrix: PairsMatrix) -> HeatMaps:
+    """Return heat maps of total goodput with the most pairs: a row per condition, or per window if there is only one.
+
+    Where windows limit goodput, more pairs do not help; with fewer pairs, the links of the pairs may be the limit.
+    """
+    grids = [(_name_of(own), grid) for own in matrix.conditions for grid in condition_grids(matrix, own)]
+    several = len(matrix.conditions) > 1
+    maps = []
+    for title, own in group_by(grids, lambda one: one[1].title if several else "").items():
+        axis, names = own[0][1].axis, tuple(name for name, _ in own[0][1].columns)
+        rows = tuple(
+            (
+                name if several else grid.title,
+                tuple(_heat_field(values.get(matrix.pairs[-1]), matrix.top_mbps) for _, values in grid.columns),
+            )
+            for name, grid in own
+        )
+        maps.append(HeatMap(lower_first(title), f"{'condition' if several else 'window'} ↓ {axis} →", names, rows))
+    return HeatMaps(tuple(maps), "Gbit/s", _scale(matrix))
+
+
 def _heat_maps(matrix: PairsMatrix) -> HeatMaps:
     """Return heat maps of total goodput under all conditions, with one colour scale."""
-    top = matrix.top_mbps
     grids = [(own.name, grid) for own in matrix.conditions for grid in condition_grids(matrix, own)]
-    scale = tuple(HeatField(gbps(top * step / HEAT_STEPS), f"h{step}") for step in range(HEAT_STEPS))
-    return HeatMaps(tuple(_heat_map(grid, name, top) for name, grid in grids), "Gbit/s", scale, folded=True)
+    maps = tuple(_heat_map(grid, name, matrix.top_mbps) for name, grid in grids)
+    return HeatMaps(maps, "Gbit/s", _scale(matrix), folded=True)
+
+
+def _scale(matrix: PairsMatrix) -> tuple[HeatField, ...]:
+    return tuple(HeatField(gbps(matrix.top_mbps * step / HEAT_STEPS), f"h{step}") for step in range(HEAT_STEPS))
 
 
 def _heat_map(grid: SumGrid, name: str, top_mbps: float) -> HeatMap:
-    def field(mbps: float | None) -> HeatField:
-        return HeatField(UNKNOWN, "") if mbps is None else HeatField(gbps(mbps), f"h{heat_step(mbps, top_mbps)}", mbps)
-
-    rows = tuple((str(pairs), tuple(field(values.get(pairs)) for _, values in grid.columns)) for pairs in grid.pairs)
+    rows = tuple(
+        (str(pairs), tuple(_heat_field(values.get(pairs), top_mbps) for _, values in grid.columns))
+        for pairs in grid.pairs
+    )
     title = ", ".join(filter(None, (name, lower_first(grid.title) if name else grid.title)))
     return HeatMap(title, f"pairs ↓ {grid.axis} →", tuple(column for column, _ in grid.columns), rows)
+
+
+def _heat_field(mbps: float | None, top_mbps: float) -> HeatField:
+    return HeatField(UNKNOWN, "") if mbps is None else HeatField(gbps(mbps), f"h{heat_step(mbps, top_mbps)}", mbps)
 
 
 def _picture(view: RunView, matrix: PairsMatrix) -> Charts:
@@ -438,9 +468,14 @@ def part(view: RunView) -> Part | None:
     if any(field.value is None for one in maps.maps for _, fields in one.rows for field in fields):
         texts.insert(0, "“–” was not measured.")
     notes = (Paragraph(" ".join(texts), small=True),) if texts else ()
+    is_long = sum(len(own.rows) for own in maps.maps) > _FEW_ROWS
+    lead = [Section("Total goodput", (maps, *notes), brief=not is_long, full=True)]
+    if is_long:
+        title = f"Total goodput with {plural(matrix.pairs[-1], 'pair')}"
+        lead.insert(0, Section(title, (_summary(matrix),), brief=True))
     return Part(
         findings=tuple(matrix_findings(view.info, matrix)),
-        lead=(Section("Total goodput", (maps, *notes), brief=True),),
+        lead=tuple(lead),
         picture=_picture(view, matrix),
         leads=True,
     )

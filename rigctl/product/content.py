@@ -5,10 +5,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.used import unused_settings, used_requests
 from rigctl.base.errors import InputError
 from rigctl.base.units import format_rate
 from rigctl.base.values import group_by, least
-from rigctl.findings.text import MOST_LISTED, UNKNOWN, ceiling_text, join_list, lower_first, plural, span
+from rigctl.findings.text import (
+    MOST_LISTED,
+    UNKNOWN,
+    ceiling_text,
+    join_list,
+    lower_first,
+    numbers_text,
+    plural,
+    span,
+    upper_first,
+)
 from rigctl.limits.links import link_rate_bps
 from rigctl.product.claim import Claim, NoClaim, claim
 from rigctl.product.theme import Theme
@@ -17,6 +28,7 @@ from rigctl.report.blocks import Column, Document, Row, Table, tables_in
 from rigctl.report.charts.bars import Bar, bars_of, ends_text, names_of
 from rigctl.report.document import document
 from rigctl.report.sections import method
+from rigctl.results.summary import CellSummary
 from rigctl.yamlfile import MistakesError, suggestion
 
 
@@ -83,6 +95,7 @@ class Product:
     source: str  # last line: date, and whether the rig was virtual
     summary: str  # sentence on what was measured, for a page without a claim
     keys: tuple[str, ...] = ()  # legend of the bars; empty if no legend is needed
+    footnote: str = ""  # sentence on requests that had no effect, for the fragment and the pictures
 
     @property
     def title(self) -> str:
@@ -112,7 +125,22 @@ def product(view: RunView, theme: Theme) -> Product:
         source=f"Measured on {datetime.fromtimestamp(info.started_at, UTC):%-d %B %Y}{virtual}.",
         summary=_summary(view, bars, len(table.rows)),
         keys=names_of(cells),
+        footnote=" ".join(_footnotes(cells)),
     )
+
+
+def _footnotes(cells: Sequence[CellSummary]) -> Iterator[str]:
+    """Yield a sentence per setting whose requested values differ without effect, and the tests that are then alike."""
+    requests = [replace(cell, number=0) for cell in used_requests(cells)]
+    numbers = [cell.cell.number for cell in cells]
+    alike = group_by(zip(requests, numbers, strict=True), lambda own: own[0]).values()
+    pairs = [numbers_text([number for _, number in own]) for own in alike if len(own) > 1]
+    for setting, used in unused_settings(cells).items():
+        phrase = setting.phrase or str
+        asked = dict.fromkeys(cell.cell[setting] for cell in cells if cell.cell[setting] is not None)
+        words = upper_first(join_list([str(phrase(value)) for value in asked]))
+        same = f", so {join_list(pairs)} have the same settings" if pairs else ""
+        yield f"{words} were requested; {phrase(used)} was used in every test{same}."
 
 
 def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:

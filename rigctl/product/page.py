@@ -30,6 +30,9 @@ CARD: Final = (1200, 630)
 WIDE, NARROW = 720.0, 340.0
 _PAD: Final = 16.0
 _ROW: Final = 32.0
+_SMALL: Final = 11.0
+_LINE: Final = 16.0
+"""Height of a line of a footnote."""
 _HYPHENS: Final = {
     word.replace("\u00ad", ""): word
     for word in ("Retrans\u00admits", "Effi\u00adciency", "Paral\u00adlel", "Connec\u00adtions", "Con\u00adgestion")
@@ -96,17 +99,23 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
     height = float(drawn.partition('viewBox="0 0 ')[2].split('"')[0].split()[1])
     place = f'<svg x="{margin:.0f}" y="{top:.0f}" width="{width - 2 * margin:.0f}" height="{height:.0f}" '
     title = f"{product.theme.name}: {bars_title(product)}"
+    notes = _footnote(product, width) if framed else []
     return _svg(
         product,
         "bars",
-        (width, height + (top + 38 if framed else 8)),
+        (width, height + (top + 38 + _LINE * len(notes) if framed else 8)),
         product_bars_label(product),
         framed=framed,
         title=title,
         title_size=_title_size(title, width),
         keys=_places(_keys(product)),
         chart=Markup(drawn.replace("<svg ", place, 1)),  # noqa: S704 — rigctl draws it and escapes its texts
+        notes=notes,
     )
+
+
+def _footnote(product: Product, width: float) -> list[str]:
+    return wrap(product.footnote, _SMALL, width - 2 * _PAD)
 
 
 def _title_size(text: str, width: float) -> float:
@@ -153,13 +162,13 @@ def table_picture(product: Product) -> str:
         left = column.words or number == 0
         columns.append((column, heads[number][::-1], texts[number], x + 12 if left else end - 12, left))
         x = end
-    claim = wrap(str(product.claimed or ""), 15, width - 2 * _PAD)
+    claim, notes = wrap(str(product.claimed or ""), 15, width - 2 * _PAD), _footnote(product, width)
     top = 52.0 + 22 * len(claim)
     body = top + 16.0 * max(map(len, heads)) + 16
     return _svg(
         product,
         "table",
-        (width, body + _ROW * len(rows) + 34),
+        (width, body + _ROW * len(rows) + 34 + _LINE * len(notes)),
         f"{product.title}, {len(rows)} rows",
         framed=True,
         title=product.title,
@@ -169,6 +178,7 @@ def table_picture(product: Product) -> str:
         body=body,
         row=_ROW,
         columns=columns,
+        notes=notes,
     )
 
 

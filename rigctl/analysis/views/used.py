@@ -14,15 +14,15 @@ _GRANTED: Final[Mapping[Setting[Any], Figure[int]]] = {MSS: MSS_EFFECTIVE, WINDO
 """Settings that kernels bound, each with the figure of its effective value."""
 
 
-def unused_settings(cells: Sequence[CellSummary]) -> tuple[Setting[Any], ...]:
-    """Return the settings that tests request differently, although all tests had the same effective value."""
+def unused_settings(cells: Sequence[CellSummary]) -> dict[Setting[Any], int]:
+    """Return the settings that tests request differently, each with the effective value that all tests had."""
     counted = [cell for cell in cells if cell.counted]
-    return tuple(
-        setting
-        for setting, figure in _GRANTED.items()
-        if len({cell.cell[setting] for cell in counted}) > 1
-        and len({stream[figure] for cell in counted for stream in cell.streams} - {None}) == 1
-    )
+    used = {}
+    for setting, figure in _GRANTED.items():
+        effective = {value for cell in counted for stream in cell.streams if (value := stream[figure]) is not None}
+        if len(effective) == 1 and len({cell.cell[setting] for cell in counted}) > 1:
+            used[setting] = effective.pop()
+    return used
 
 
 def used_requests(cells: Sequence[CellSummary]) -> list[Cell]:

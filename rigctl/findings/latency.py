@@ -37,7 +37,7 @@ WAIT: Final = warning(
 )
 PEAKS: Final = note(
     "round-trip-peaks",
-    "Round trips have two peaks in {tests}, at about {low} and {high}.",
+    "Round trips have two peaks in {tests}, {worst}at about {low} and {high}.",
     "Measure with busy_poll: true to see whether processors that sleep and wake up late are the cause.",
 )
 VARY: Final = warning(

@@ -15,7 +15,6 @@ from rigctl.cli.output import InMbps, Model, Versioned, at, plain_console, print
 from rigctl.limits.ceilings import FrameRates, best_rates, windows_bps
 from rigctl.model.frames import Packet
 
-_PROTOCOLS: Final[tuple[Literal["tcp", "udp"], ...]] = ("tcp", "udp")
 _Number = TypeVar("_Number", int, float)
 _LARGEST_MTU: Final = 65535
 _MOST: Final = 12
@@ -26,6 +25,7 @@ class ExpectedRate(Model):
     """The best application rate for a payload at a link rate."""
 
     protocol: Literal["tcp", "udp"] = at("line.packet.protocol")
+    timestamps: bool = Field(description="Whether each TCP segment has 12 bytes of timestamps; false for UDP.")
     payload_bytes: int = at("line.payload")
     frame_bytes: int = at("line.frame_bytes")
     rate_mbps: float = Field(description="The link rate.")
@@ -56,9 +56,12 @@ def calculate_rates(
     payloads: Annotated[
         str,
         typer.Option(
-            "--payload", metavar="P,…", help="Payload bytes, as 1460 (TCP) or 1472u (UDP); full and fullu fill the MTU."
+            "--payload",
+            metavar="P,…",
+            help="Payload bytes, as 1460 (TCP), 1448t (TCP with timestamps) or 1472u (UDP); full, fullt and fullu fill "
+            "the MTU.",
         ),
-    ] = "1,1u,full,fullu",
+    ] = "1,1u,fullt,full,fullu",
     mtu: Annotated[int, typer.Option("--mtu", help="MTU of the path in bytes.")] = 1500,
     windows: Annotated[
         str | None, typer.Option("--window", metavar="W,…", help="Calculate for these TCP windows, with --rtt.")
@@ -66,7 +69,7 @@ def calculate_rates(
     rtts: Annotated[
         str | None, typer.Option("--rtt", metavar="T,…", help="Calculate for these round-trip times, as 0.2ms.")
     ] = None,
-    timestamps: Annotated[bool, typer.Option("--timestamps", help="Count TCP timestamps: 12 bytes each.")] = False,
+    timestamps: Annotated[bool, typer.Option("--timestamps", help="Count 12 bytes of timestamps in all TCP.")] = False,
     ipv6: Annotated[bool, typer.Option("--ipv6", help="Count IPv6 headers.")] = False,
     vlan: Annotated[bool, typer.Option("--vlan", help="Count a VLAN tag in every frame.")] = False,
     as_json: Json = False,
@@ -76,10 +79,14 @@ def calculate_rates(
     if (windows is None) != (rtts is None):
         raise InputError("--window and --rtt go together: a window's rate is window ÷ round-trip time")
     speeds = tuple(_values("--rate", rates, units.parse_rate))
-    packets: dict[str, Packet] = {
-        protocol: Packet(protocol, 6 if ipv6 else 4, timestamps, int(vlan)) for protocol in _PROTOCOLS
+    version, tags = 6 if ipv6 else 4, int(vlan)
+    packets = {
+        "u": Packet("udp", version, tags=tags),
+        "t": Packet("tcp", version, timestamps=True, tags=tags),
+        "": Packet("tcp", version, timestamps, tags),
     }
-    lines = [best_rates(speeds, *_payload(text, mtu, packets)) for text in _texts("--payload", payloads)]
+    found = dict.fromkeys(_payload(text, mtu, packets) for text in _texts("--payload", payloads))
+    lines = [best_rates(speeds, *own) for own in found]
     sizes = tuple(_values("--window", windows, units.parse_bytes)) if windows is not None else ()
     times = tuple(_values("--rtt", rtts, units.parse_duration)) if rtts is not None else ()
     if as_json:
@@ -87,19 +94,18 @@ def calculate_rates(
         return
     console = plain_console()
     heads = ["Payload", "Frame", *map(units.format_rate, speeds)]
-    console.print("Best possible application rates [Mbit/s] through a bus or driver: rate × payload ÷ frame")
-    print_table(console, heads, [_row(line, 100e6, line.of_system_bps) for line in lines])
-    console.print("Over a link, where preamble and gap take 20 bytes per frame: rate × payload ÷ (frame + 20)")
-    print_table(console, heads, [_row(line, math.inf, line.of_link_bps) for line in lines])
+    console.print("Best application rates [Mbit/s] over a link: rate × payload ÷ (frame + 20)")
+    print_table(console, heads, [_row(line, math.inf, line.of_link_bps) for line in lines], left=heads[:1])
+    console.print("Through a bus or driver, without preamble and gap: rate × payload ÷ frame")
+    print_table(console, heads, [_row(line, 100e6, line.of_system_bps) for line in lines], left=heads[:1])
     if sizes:
         console.print("One TCP flow [Mbit/s]: window ÷ round-trip time")
         table = zip(sizes, windows_bps(sizes, times), strict=True)
         rows = [[units.format_bytes(size), *(f"{rate / 1e6:.2f}" for rate in row)] for size, row in table]
         print_table(console, ["Window", *map(units.format_duration, times)], rows)
-    options = "with timestamps" if timestamps else "without options (--timestamps: 12 bytes more)"
     console.print(
-        f"A frame: Ethernet's header{', VLAN tag' if vlan else ''}, IPv{6 if ipv6 else 4}, TCP {options} or UDP, "
-        "payload, padding up to 64 bytes, check sequence."
+        f"A frame: Ethernet's header{', VLAN tag' if vlan else ''}, IPv{version}, TCP or UDP, payload, padding up to "
+        "64 bytes, check sequence. Timestamps, which Linux uses by default, take 12 bytes of each TCP segment."
     )
 
 
@@ -107,7 +113,9 @@ def _json(
     mtu: int, speeds: Sequence[int], lines: Sequence[FrameRates], sizes: tuple[int, ...], times: tuple[float, ...]
 ) -> str:
     rates = [
-        SimpleNamespace(line=line, rate_mbps=rate / 1e6, system_mbps=of_system, link_mbps=of_link)
+        SimpleNamespace(
+            line=line, timestamps=_has_timestamps(line), rate_mbps=rate / 1e6, system_mbps=of_system, link_mbps=of_link
+        )
         for line in lines
         for rate, of_system, of_link in zip(speeds, line.of_system_bps, line.of_link_bps, strict=True)
     ]
@@ -119,20 +127,28 @@ def _json(
     return ExpectDocument.text_of(mtu=mtu, rates=rates, windows=windows)
 
 
+def _has_timestamps(line: FrameRates) -> bool:
+    return line.packet.protocol == "tcp" and line.packet.timestamps
+
+
 def _row(line: FrameRates, whole_from_bps: float, rates_bps: Sequence[float]) -> list[str]:
     texts = (f"{rate / 1e6:.{0 if rate >= whole_from_bps else 1}f}" for rate in rates_bps)
-    return [f"{line.payload} {line.packet.protocol.upper()}", str(line.frame_bytes), *texts]
+    packet = line.packet
+    options = " with timestamps" if _has_timestamps(line) else ""
+    return [f"{line.payload} {packet.protocol.upper()}{options}", str(line.frame_bytes), *texts]
 
 
 def _payload(text: str, mtu: int, packets: Mapping[str, Packet]) -> tuple[int, Packet]:
-    protocol = "udp" if text.endswith("u") else "tcp"
-    packet = packets[protocol]
-    most = packet.largest_payload(mtu)
-    size = text.removesuffix("u")
+    kind = text[-1:] if text.endswith(("u", "t")) else ""
+    packet = packets[kind]
+    protocol, most = packet.protocol, packet.largest_payload(mtu)
+    size = text.removesuffix(kind)
     if size == "full":
         return most, packet
     if not size.isascii() or not size.isdigit() or not int(size):
-        raise InputError(f"--payload {text}: expected bytes per packet, as 1460, with a u for UDP, as 1472u, or full")
+        raise InputError(
+            f"--payload {text}: expected bytes per packet, as 1460, 1448t with timestamps, 1472u for UDP, or full"
+        )
     if int(size) > most:
         raise InputError(f"--payload {text}: {protocol.upper()} carries {most} bytes at most in an MTU of {mtu}")
     return int(size), packet

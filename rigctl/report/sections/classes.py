@@ -1,6 +1,7 @@
 """Report part on traffic classes that run together: a table row per class, and which class is sent first."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
@@ -10,13 +11,13 @@ from rigctl.figures.probes import IDLE, LOADED
 from rigctl.findings import Finding, Subject, Weight, latency, tests
 from rigctl.findings.goodput import Rates
 from rigctl.findings.limits import bottleneck_findings
-from rigctl.findings.text import join_list, mean_mbps, numbers_text
-from rigctl.report.blocks import Part, Table
+from rigctl.findings.text import join_list, mean_mbps, numbers_text, percent_text
+from rigctl.report.blocks import Entry, Part, Table
 from rigctl.report.tables.columns import to_digits
 from rigctl.report.tables.requested import CLASS_COLUMN, CLASSED, TEST_COLUMN
-from rigctl.report.tables.streams import LOSS_COLUMN, RETRANSMITS_COLUMN, shown_columns, stream_table
+from rigctl.report.tables.streams import EFFICIENCY_HEAD, LOSS_COLUMN, RETRANSMITS_COLUMN, shown_columns, stream_table
 from rigctl.results.summary import CellSummary
-from rigctl.settings import DSCP
+from rigctl.settings import DSCP, RATE
 
 _METHOD: Final = (
     "The traffic classes of a test run at the same time, and are measured only while the flows of all classes run. The "
@@ -38,7 +39,25 @@ def _table(cells: Sequence[CellSummary]) -> Table:
     # The latency section has the round trips per minute.
     own = (LOSS_COLUMN, RETRANSMITS_COLUMN, *shown_columns(IDLE, LOADED))
     of_many = "Loss is that of the worst pair; retransmits are those of all pairs."
-    return stream_table(cells, (*lead, *CLASSED), own, of_many)
+    table = stream_table(cells, (*lead, *CLASSED), own, of_many)
+    at = table.columns.index(EFFICIENCY_HEAD)
+    rows = zip(table.rows, map(_share_of_rate, cells), strict=True)
+    return replace(
+        table,
+        rows=tuple(
+            row if share is None else replace(row, entries=(*row.entries[:at], share, *row.entries[at + 1 :]))
+            for row, share in rows
+        ),
+    )
+
+
+def _share_of_rate(cell: CellSummary) -> Entry | None:
+    """Return goodput as a share of the requested rate, which bounds such a class, not the link; None without a rate."""
+    rate_bps = cell.cell[RATE]
+    if not isinstance(rate_bps, int) or cell.goodput_mbps is None:
+        return None
+    offered_mbps = rate_bps * cell.cell.parallel * len(cell.streams) / 1e6
+    return Entry(f"{percent_text(cell.goodput_mbps.mean / offered_mbps)} of rate")
 
 
 def class_findings(view: RunView) -> Iterator[Finding]:

@@ -15,7 +15,16 @@ from rigctl.figures import messages as figures
 from rigctl.figures.effective import NODELAY_IN_USE
 from rigctl.findings import Finding, Weight, goodput, latency, loss, tests
 from rigctl.findings.goodput import excess_findings
-from rigctl.findings.text import percent_text, plural, rate_text, span, tests_named, texts_that_vary, upper_first
+from rigctl.findings.text import (
+    numbers_text,
+    percent_text,
+    plural,
+    rate_text,
+    tests_named,
+    texts_that_vary,
+    time_text,
+    upper_first,
+)
 from rigctl.model.latency import count_between, peaks_ns
 from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Table
 from rigctl.report.charts.bars import Bar, bars_chart
@@ -236,10 +245,13 @@ def message_round_trips(results: Sequence[MessageResult]) -> Iterator[Finding]:
                 found = {"round_trips": count}
                 yield latency.WAIT.advising(off).say(tests([number]), found, test=number, cause=cause, **words)
     if peaked := [(result, peaks) for result in results if len(peaks := peaks_ns(result.round_trips)) > 1]:
-        low, high = (_range([peaks[end] / 1000 for _, peaks in peaked]) for end in (0, -1))
+        widest, ends_ns = max(peaked, key=lambda one: one[1][-1] / one[1][0])
+        low, high = (time_text(float(f"{ends_ns[end] / 1000:.2g}")) for end in (0, -1))
         polled = any(result.cell[BUSY_POLL] is not None or not BUSY_POLL.takes(result.cell.kind) for result in results)
-        subject, which = tests(result.cell.number for result, _ in peaked), plural(len(peaked), "test")
-        yield latency.PEAKS.advising(not polled).say(subject, tests=which, low=low, high=high)
+        numbers = list(dict.fromkeys(result.cell.number for result, _ in peaked))
+        which = numbers_text(numbers) if len(numbers) == 1 else plural(len(numbers), "test")
+        worst = f"furthest apart in test {widest.cell.number}: " if len(numbers) > 1 else ""
+        yield latency.PEAKS.advising(not polled).say(tests(numbers), tests=which, worst=worst, low=low, high=high)
 
 
 def _cause(result: MessageResult, name: str) -> tuple[str, bool]:
@@ -250,13 +262,6 @@ def _cause(result: MessageResult, name: str) -> tuple[str, bool]:
         off = "TCP_NODELAY was off, so that the end of a message may wait for a delayed acknowledgement"
         return f"no retransmits, and {off}", True
     return "the cause is unknown", False
-
-
-def _range(values_us: Sequence[float]) -> str:
-    """Return a range of round-trip times as text: `18 µs`, `71 to 85 µs` or `11 to 16 ms`."""
-    factor, unit = (1e-3, "ms") if max(values_us) >= 1000 else (1.0, "µs")
-    ends = (f"{end(values_us) * factor:.2g}" for end in (min, max))
-    return f"{span(f'{float(end):g}' for end in ends)} {unit}"
 
 
 class SizeSeries(NamedTuple):

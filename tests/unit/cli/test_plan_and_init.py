@@ -144,11 +144,16 @@ def test_the_published_table_comes_out(rigctl: Rigctl) -> None:
     printed = rigctl("expect", "--rate", "650M,750M,350M", "--payload", "1,1472u,1460")
     assert printed.errors == ""
     rows = [line.split() for line in printed.out.splitlines() if line.strip()[:1].isdigit()]
-    assert rows[:3] == [
+    assert rows[3:] == [
         ["1", "TCP", "64", "10.2", "11.7", "5.5"],
         ["1472", "UDP", "1518", "630", "727", "339"],
         ["1460", "TCP", "1518", "625", "721", "337"],
     ]
+
+
+def test_the_first_table_is_that_of_a_link_with_the_rate_that_linux_reaches(rigctl: Rigctl) -> None:
+    rows = [line.split() for line in rigctl("expect").out.splitlines() if line[:1].isdigit()]
+    assert rows[2] == ["1448", "TCP", "with", "timestamps", "1518", "941.5"]
 
 
 @from_file

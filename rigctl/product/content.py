@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.used import unused_settings, used_requests
+from rigctl.analysis.views.used import alike_tests, unused_settings
 from rigctl.base.errors import InputError
 from rigctl.base.units import format_rate
 from rigctl.base.values import group_by, least
@@ -131,15 +131,12 @@ def product(view: RunView, theme: Theme) -> Product:
 
 def _footnotes(cells: Sequence[CellSummary]) -> Iterator[str]:
     """Yield a sentence per setting whose requested values differ without effect, and the tests that are then alike."""
-    requests = [replace(cell, number=0) for cell in used_requests(cells)]
-    numbers = [cell.cell.number for cell in cells]
-    alike = group_by(zip(requests, numbers, strict=True), lambda own: own[0]).values()
-    pairs = [numbers_text([number for _, number in own]) for own in alike if len(own) > 1]
+    alike = [numbers_text(numbers) for numbers in alike_tests(cells)]
+    same = f", so {join_list(alike)} have the same settings" if alike else ""
     for setting, used in unused_settings(cells).items():
         phrase = setting.phrase or str
         asked = dict.fromkeys(cell.cell[setting] for cell in cells if cell.cell[setting] is not None)
         words = upper_first(join_list([str(phrase(value)) for value in asked]))
-        same = f", so {join_list(pairs)} have the same settings" if pairs else ""
         yield f"{words} were requested; {phrase(used)} was used in every test{same}."
 
 

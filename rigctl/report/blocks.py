@@ -266,9 +266,9 @@ class Document:
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """Return the findings that stand beside the answer: what fell short, else the first warning."""
+        """Return the findings that stand beside the answer: what fell short, else the first warning of a run."""
         others = [own for own in self.findings[1:] if own.level in (Severity.WARNING, Severity.ERROR)]
-        return self.fell_short or tuple(others[:1])
+        return self.fell_short or tuple(others[: 1 if self.brief else 0])
 
     @property
     def answer(self) -> str:

@@ -126,7 +126,8 @@ def _mean_text(view: RunView, cells: Sequence[CellSummary], figures: Sequence[_F
         return ""
     values = [mbps for own in figures for mbps in own.results.each(GOODPUT) if mbps is not None]
     each = " on each pair" if len(cells[0].streams) > 1 else ""
-    text = f"{_estimate_text(Estimate(fmean(values), stdev(values)))} Mbit/s{each}"
+    spread = stdev(values)
+    text = f"{_estimate_text(Estimate(fmean(values), spread), int(spread < 1))} Mbit/s{each}"
     (ceiling,), (rate_bps,) = ceilings, rates
     if not rate_bps:
         return text
@@ -138,11 +139,11 @@ def _are_alike(figures: Sequence[_Figure]) -> bool:
     return bool(means) and min(means) >= (1 - _ALIKE) * max(means)
 
 
-def _estimate_text(rate: Estimate, decimals: int = 0) -> str:
+def _estimate_text(rate: Estimate, decimals: int) -> str:
+    """Return a rate with `decimals` and its deviation as the results table prints it."""
     if rate.spread is None:
         return f"{rate.mean:.{decimals}f}"
-    digits = max(decimals, int(rate.spread < 1))
-    return f"{rate.mean:.{digits}f} ± {rate.spread:.{digits}f}"
+    return f"{rate.mean:.{decimals}f} ± {rate.spread:.{max(decimals, int(rate.spread < 1))}f}"
 
 
 def _facts(
@@ -160,7 +161,7 @@ def _facts(
         rate = _estimate_text(Estimate(own.rate.mean / factor, spread), decimals)
         return f"{rate}{unit}{f' ({own.name})' if own.name and named else ''}"
 
-    if len(ranked) > 1:
+    if ranked and text(ranked[0], named=False) != text(ranked[-1], named=False):
         yield f"slowest {text(ranked[0], named=True)}"
         yield f"fastest {text(ranked[-1], named=not _are_alike(figures))}"
     if any(cell.cell.transport == "udp" for cell in cells):

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from rigctl.base.values import group_by
 from rigctl.figures import Figure
 from rigctl.figures.effective import MSS_EFFECTIVE, WINDOW_EFFECTIVE
 from rigctl.records import Cell
@@ -29,3 +30,11 @@ def used_requests(cells: Sequence[CellSummary]) -> list[Cell]:
     """Return the requests of tests without their `unused_settings`."""
     unused = dict.fromkeys(unused_settings(cells))
     return [replace(cell.cell, settings=cell.cell.settings | unused) for cell in cells]
+
+
+def alike_tests(cells: Sequence[CellSummary]) -> list[list[int]]:
+    """Return groups of two or more tests, by number, whose requests differ in `unused_settings` only."""
+    requests = [replace(cell, number=0) for cell in used_requests(cells)]
+    numbered = zip(requests, (cell.cell.number for cell in cells), strict=True)
+    groups = group_by(numbered, lambda own: own[0]).values()
+    return [[number for _, number in own] for own in groups if len(own) > 1]

@@ -42,7 +42,8 @@ def print_document(document: blocks.Document, console: Console, *, everything: b
     for section in _print_lines(document.results, everything):
         _print_section(section, console, document.show, titled=titled, everything=everything)
     rest = [finding for finding in document.findings[1:] if finding not in short]
-    _print_findings(rest, document.show, console, everything)
+    most = len(rest) if everything else _MOST_FINDINGS - (0 if document.fell_short else len(short))
+    _print_findings(rest, document.show, console, most)
     for section in _print_lines(document.sections, everything):
         _print_section(section, console, document.show, titled=True, everything=everything)
 
@@ -105,8 +106,8 @@ def _print_finding(finding: Finding, console: Console) -> None:
     _print(" ".join(filter(None, (finding.text, finding.remedy))), console, mark=_mark(finding.level))
 
 
-def _print_findings(findings: Sequence[Finding], show: str, console: Console, everything: bool) -> None:
-    shown = findings if everything else findings[:_MOST_FINDINGS]
+def _print_findings(findings: Sequence[Finding], show: str, console: Console, most: int) -> None:
+    shown = findings[:most]
     for finding in shown:
         _print_finding(finding, console)
     if len(findings) > len(shown):

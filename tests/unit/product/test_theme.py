@@ -152,6 +152,10 @@ def test_a_product_has_the_digits_of_its_report_and_the_mss_that_went_over_the_w
     assert row == {title: report[title] for title in row}
     assert made.bars[0].texts == ("941", "930")
     shown = gigablox()
+    assert shown.footnote == (
+        "MSS 1460 and MSS 8960 were requested; MSS 1448 was used in every test, so tests 1 and 3, tests 2 and 5 and "
+        "tests 4 and 6 have the same settings."
+    )
     assert "MSS" not in titles(shown.table)
     assert not any("8960" in bar.settings for bar in shown.bars)
 
@@ -162,6 +166,7 @@ def test_pictures_are_svg_and_png_with_their_source_inside() -> None:
         root = ElementTree.fromstring(svg)
         assert root.tag.endswith("svg")
         assert "no product was connected" in "".join(root.itertext())
+        assert ("MSS 1448 was used" in "".join(root.itertext())) == (svg != card_picture(made))
     files = files_of(made)
     assert {"chart.png", "table.png", "og.png"} <= set(files)
     assert all(files[name].startswith(b"\x89PNG") for name in files if name.endswith(".png"))

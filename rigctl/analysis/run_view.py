@@ -73,6 +73,13 @@ class RunView:
         return tuple(message_results(self.info, self.stored.whole(self.repetitions)))
 
     @cached_property
+    def all_messages(self) -> tuple[MessageResult, ...]:
+        """Return the results of `messages` over all repetitions, those of retests included."""
+        return (
+            self.messages if self.retested is None else tuple(message_results(self.info, self.stored.whole(self.every)))
+        )
+
+    @cached_property
     def matrix(self) -> PairsMatrix | None:
         return None if self.classed else matrix(self.plan, self.cells, self.results.cells)
 

@@ -3,11 +3,11 @@
 The sections of a report make the findings. Every printer prints them, and the JSON output has all their fields.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 FindingValue: TypeAlias = float | int | str | bool | None  # a measured value of a finding; None if unknown
 SubjectKind: TypeAlias = Literal["run", "test", "pair", "node", "link", "switch"]
@@ -52,6 +52,20 @@ RUN = Subject()
 
 
 @dataclass(frozen=True, slots=True)
+class Statement:
+    """A part of an answer: it says `text` of `rows`, such as tests, pairs or nodes, and `holds` checks a row.
+
+    `holds` is true of `rows` and false of the other rows of `every`. `tests/golden/test_answers.py` checks this for
+    stored and generated runs.
+    """
+
+    text: str
+    rows: Sequence[Any]
+    holds: Callable[[Any], bool]
+    every: Sequence[Any] = ()  # all rows that the statement counts; empty: it says nothing about other rows
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A finding of one or two sentences. A finding with weight `ANSWER` is a headline, without a full stop.
 
@@ -67,6 +81,7 @@ class Finding:
     numbers: Mapping[str, FindingValue] = field(default_factory=dict)
     remedy: str | None = None  # what the reader can do about the finding
     brief: str = ""  # the headline in few words, for lists of runs
+    statements: tuple[Statement, ...] = field(default=(), compare=False, repr=False)  # what a headline says of rows
 
 
 WEIGHTS: Final = {

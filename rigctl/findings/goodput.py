@@ -1,14 +1,15 @@
 """The headline of a run with goodput tests, and reasons for results above the ceiling."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import Final, TypeAlias
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeAlias
 
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.analysis.views.shaping import carried_mbps, messages_carried_mbps, short_excess, short_messages_excess
 from rigctl.base.values import divide, group_by, least
-from rigctl.findings import Finding, Severity, Weight, error, good, note, tests, warning
+from rigctl.findings import Finding, Severity, Statement, Weight, error, good, note, tests, warning
 from rigctl.findings.limits import limit_words, link_text
 from rigctl.findings.text import (
     MOST_LISTED,
@@ -22,7 +23,7 @@ from rigctl.findings.text import (
     span,
     texts_that_vary,
 )
-from rigctl.findings.window import window_formula
+from rigctl.findings.window import slowest_with_window, window_formula
 from rigctl.limits.limit import BY_WINDOW, LIMITS
 from rigctl.records import RunInfo
 from rigctl.results.summary import CellSummary
@@ -52,6 +53,12 @@ FILE_THROUGHPUT_OTHER: Final = note(
 _CHECK: Final = "Check the cable, the switch port and its log."
 GAP: Final = warning("gaps", "Nothing arrived for {length} or longer {where}.{carrier}", _CHECK)
 GAPS: Final = warning("gaps", "{gaps} gaps of {length} or longer, in which nothing arrived; {which}.{carrier}", _CHECK)
+DIPS: Final = note(
+    "goodput-dips",
+    "Goodput dips in {tests}{most} ({stream}): to {lowest} Mbit/s, {below_s:.1f} of {length_s:.3g} s below 95 % of its "
+    "median ({median}).",
+    weight=Weight.COMPARISON,
+)
 CARRIER_CHANGED: Final = " Meanwhile the carrier changed {counts}: a link went down or came up."
 NO_BIN_GAPS: Final = good("bins-without-gaps", "No gaps: every bin of {width} has data.", weight=Weight.DETAIL)
 BIN_GAPS: Final = note(
@@ -114,6 +121,15 @@ class Rates:
         ends = (choose(map(_total, cells)) for choose in (min, max))
         return f"{span(f'{mbps:.{self._totals}f}' for mbps in ends)}{unit} together"
 
+    def stated(self, cells: Sequence[CellSummary]) -> Statement:
+        """Return the statement that `range` makes of the tests."""
+        decimals = self._totals if self.summed else self._pairs
+        text = self.range(cells, "").removesuffix(" together")
+        ends = [float(end) for end in text.split("–")]
+        return Statement(
+            text, cells, lambda cell: all(ends[0] <= round(mbps, decimals) <= ends[-1] for mbps in self.of(cell))
+        )
+
 
 def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = "") -> Iterator[Finding]:
     """Yield the headline with `also` appended, and why there is no ceiling; nothing if all results are `impossible`."""
@@ -124,7 +140,7 @@ def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = ""
     if not known:
         return
     low, high = min(known, key=lambda cell: rates.ends(cell)[0]), max(known, key=lambda cell: rates.ends(cell)[1])
-    text, brief = _by_window(known, cells, rates) or _headline(known, cells, rates, (low, high))
+    text, brief, statements = _by_window(known, cells, rates) or _headline(known, cells, rates, (low, high))
     rated = [cell.efficiency for cell in known if cell.efficiency is not None]
     numbers = {
         "goodput_mbps": _total(high),
@@ -132,39 +148,75 @@ def goodput_findings(info: RunInfo, cells: Sequence[CellSummary], also: str = ""
         "ceiling_mbps": high.ceiling_mbps,
         "efficiency": high.efficiency,
         "tests": len(known),
-        "at_line_rate": sum(LIMITS[cell.limit].is_full for cell in known),
+        "at_line_rate": sum(cell.at_line_rate for cell in known),
         "lowest_efficiency": min(rated, default=None),
     }
     subject = tests(cell.cell.number for cell in known)
-    yield Finding("goodput", f"{text}{also}", Weight.ANSWER, subject=subject, numbers=numbers, brief=brief)
+    yield Finding(
+        "goodput",
+        f"{text}{also}",
+        Weight.ANSWER,
+        subject=subject,
+        numbers=numbers,
+        brief=brief,
+        statements=tuple(statements),
+    )
     if not rated:
         yield Finding("no-ceiling", _why_no_ceiling(info, known), Weight.DETAIL)
 
 
+class _Headline(NamedTuple):
+    text: str
+    brief: str
+    statements: Sequence[Statement]
+
+
 def _headline(
     known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates, ends: tuple[CellSummary, CellSummary]
-) -> tuple[str, str]:
-    """Return the headline and its short form if windows are not the limit: `Line rate in all 7 tests (…)`."""
-    full, (low, high), goodput = [cell for cell in known if LIMITS[cell.limit].is_full], ends, rates.range(known)
+) -> _Headline:
+    """Return the headline if windows are not the limit: `Line rate in all 7 tests (…)`."""
+    full, (low, high), goodput = [cell for cell in known if cell.at_line_rate], ends, rates.range(known)
     limit = limit_words(low) if len({cell.limit for cell in known}) == 1 else ""
     at_once, which = _at_once(known), _in_tests(known, cells)
     where = f"{at_once}{',' if at_once and which else ''}{which}"
-    if len(full) == len(known):
-        return f"Line rate{where} ({goodput})", f"line rate, {goodput}"
     if full:
-        slowest = min((cell for cell in known if not LIMITS[cell.limit].is_full), key=rates.ends)
-        text = f"Line rate in {len(full)} of {len(known)} tests ({rates.range(full)}); {_result(slowest, cells, rates)}"
-        return text, f"line rate in {len(full)} of {len(known)}, {goodput}"
+        return _line_rate(known, cells, rates, where)
     brief = ", ".join(filter(None, [goodput, limit]))
     if not _are_alike(low, high, rates):
-        return f"{_result(low, cells, rates, ' Mbit/s')}, up to {_result(high, cells, rates)}", brief
+        text = f"{_result(low, cells, rates, ' Mbit/s')}, up to {_result(high, cells, rates)}"
+        least, most = (rates.stated([cell]) for cell in (low, high))
+        above = Statement("", known, lambda cell: rates.ends(low)[0] <= rates.ends(cell)[0])
+        below = Statement("up to", known, lambda cell: rates.ends(cell)[1] <= rates.ends(high)[1])
+        return _Headline(text, brief, [least, most, above, below])
     shares = ", ".join(filter(None, [_shares(known), limit]))
     link = known[0].verdict.numbers.get("shared_link")
     if limit and isinstance(link, str) and at_once:
         each = f", {rates.pairs(known)} each" if rates.summed else " each"
         text = f"{len(known[0].streams)} pairs fill {link_text(link)}{which}: {goodput}{each} ({_shares(known)})"
-        return text, f"{link.split()[0]} full, {goodput}"
-    return f"{goodput}{where}{shares and ': '}{shares}", brief
+        fill = Statement("fill", known, lambda cell: cell.limit == known[0].limit)
+        return _Headline(text, f"{link.split()[0]} full, {goodput}", [rates.stated(known), fill])
+    return _Headline(f"{goodput}{where}{shares and ': '}{shares}", brief, [rates.stated(known)])
+
+
+def _line_rate(known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates, where: str) -> _Headline:
+    """Return the headline of a run with tests at line rate, which names the other tests."""
+    full, others = ([cell for cell in known if cell.at_line_rate is own] for own in (True, False))
+    holds: Callable[[CellSummary], bool] = attrgetter("at_line_rate")
+    if not others:
+        text, goodput = f"Line rate{where}", rates.range(known)
+        return _Headline(
+            f"{text} ({goodput})", f"line rate, {goodput}", [Statement(text, known, holds, known), rates.stated(known)]
+        )
+    at_once = _at_once(known)
+    text = f"Line rate{at_once}{',' if at_once else ''} in {len(full)} of {len(known)} tests"
+    rest = _result(others[0], cells, rates)
+    if len(others) > 1:
+        limits = {limit_words(cell) for cell in others}
+        why = limits.pop() if len(limits) == 1 else ""
+        rest = f"{rates.range(others, '')} in {numbers_text([cell.cell.number for cell in others])}{why and f', {why}'}"
+    statements = [Statement(text, full, holds, known), rates.stated(full), rates.stated(others)]
+    brief = f"line rate in {len(full)} of {len(known)}, {rates.range(known)}"
+    return _Headline(f"{text} ({rates.range(full)}); {rest}", brief, statements)
 
 
 def _result(cell: CellSummary, cells: Sequence[CellSummary], rates: Rates, unit: str = "") -> str:
@@ -175,19 +227,21 @@ def _result(cell: CellSummary, cells: Sequence[CellSummary], rates: Rates, unit:
     return f"{rates.range([cell], unit)} in test {cell.cell.number}{f' ({why})' if 0 < len(why) <= _LONGEST else ''}"
 
 
-def _by_window(known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates) -> tuple[str, str] | None:
-    """Return the headline and its short form if a known window limits most tests; else None."""
+def _by_window(known: Sequence[CellSummary], cells: Sequence[CellSummary], rates: Rates) -> _Headline | None:
+    """Return the headline if a known window limits most tests; else None."""
     bound = [cell for cell in known if cell.limit == BY_WINDOW.word]
-    slowest = min(bound, key=rates.ends, default=None)
-    formula = "" if slowest is None or 2 * len(bound) <= len(known) else window_formula(slowest)
-    if slowest is None or not formula:
+    slowest = slowest_with_window(bound)
+    if slowest is None or 2 * len(bound) <= len(known):
         return None
     rest = [cell for cell in known if cell.limit != BY_WINDOW.word]
     which = f" in {len(bound)} of {len(known)} tests" if rest else _in_tests(known, cells)
     best = max(rest, key=rates.ends, default=None)
     more = f"; {_result(best, cells, rates)}" if best else ""
-    text = f"The window is the limit{which}: {formula}, {rates.range([slowest], '')} measured{more}"
-    return text, f"window limits, {rates.range(bound)}"
+    text = f"The window is the limit{which}"
+    limit = Statement(text, bound, lambda cell: cell.limit == BY_WINDOW.word, known)
+    measured = rates.stated([slowest])
+    text = f"{text}: {window_formula(slowest)}, {measured.text} measured{more}"
+    return _Headline(text, f"window limits, {rates.range(bound)}", [limit, measured])
 
 
 def _at_once(cells: Sequence[CellSummary]) -> str:
@@ -227,6 +281,7 @@ def _fastest_pair(cells: Sequence[CellSummary], rates: Rates) -> Iterator[Findin
         tests([cell.cell.number]),
         {"goodput_mbps": goodput_mbps},
         brief=f"{rate} on the fastest pair",
+        statements=(Statement(rate, [mbps for mbps, _ in pairs], lambda mbps: mbps <= goodput_mbps),),
     )
 
 

@@ -90,6 +90,12 @@ NODE_SLOW: Final = warning(
     "{remedy}",
     Weight.BOTTLENECK,
 )
+NODE_BEHIND: Final = note(
+    "node-behind",
+    "{node}: {rate} {directions} (median), {pct:.0f} % less than the {others} between the other nodes{where}.",
+    "Compare the link speed, processors and driver of {node} with those of the others.",
+    Weight.BOTTLENECK,
+)
 NODE_LATE: Final = warning(
     "node-answers-late",
     "{node} answers late: the median round trip to its nearest node is {rtt}, the usual node's is {usual}{where}.",

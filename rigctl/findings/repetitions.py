@@ -185,10 +185,10 @@ def _left_out(cell: CellSummary) -> list[Exclusion]:
     return [each for each in cell.exclusions if each.status is not Status.OK and not each.measured_again]
 
 
-def retest_finding(view: RunView, again: RunView, cell: Cell) -> Finding:
+def retest_finding(view: RunView, again: RunView, cell: Cell, together: str) -> Finding:
     """Return the finding on a retest: `Test 3 varied by 28 % over 5 repetitions; over 15 more by 12 %, …`.
 
-    `again` has the repetitions of the retest.
+    `again` has the repetitions of the retest; `together` says what all repetitions give.
     """
     first, second = view.values_of(cell, view.planned), view.values_of(cell, again.every)
     spread, later = variation(first), variation(second)
@@ -200,7 +200,7 @@ def retest_finding(view: RunView, again: RunView, cell: Cell) -> Finding:
     change = fmean(second) / fmean(first) - 1
     way = "higher" if change > 0 else "lower"
     mean = "with the same mean" if abs(change) < 0.005 else f"its mean {100 * abs(change):.0f} % {way}"
-    text += f"; over {len(second)} more by {_percent(later)}, {mean}."
+    text += f"; over {len(second)} more by {_percent(later)}, {mean}{together and f'; {together}'}."
     return Finding("retest", text, Weight.DETAIL, subject=subject, numbers=numbers)
 
 

@@ -99,6 +99,12 @@ def window_formula(cell: "CellSummary") -> str:
     return f"{sizes} ÷ {digits_text(rtt_us / 1e3)} ms = {rate_text(mbps)} Mbit/s"
 
 
+def slowest_with_window(held: Sequence["CellSummary"]) -> "CellSummary | None":
+    """Return the test with the lowest goodput whose window and round trip are known; None if there is none."""
+    known = [(cell.goodput_mbps.mean, cell) for cell in held if cell.goodput_mbps and window_formula(cell)]
+    return min(known, key=lambda one: one[0])[1] if known else None
+
+
 def window_findings(held: Sequence["CellSummary"], advised: bool) -> Iterator[Finding]:
     """Yield findings on windows that limit tests: one for each side (send, receive), and for each sysctl of a node."""
 
@@ -119,6 +125,9 @@ def window_findings(held: Sequence["CellSummary"], advised: bool) -> Iterator[Fi
             remedy = raise_sysctl(cause.sysctl, cause.node)
         elif len(nodes) == 1:
             window += f" of {nodes.pop()}"
+        if slowest := slowest_with_window(own):
+            which = "" if len(own) == 1 else f"in test {slowest.cell.number}: "
+            why += f"; {which}{window_formula(slowest)}"
         numbers = [cell.cell.number for cell in own]
         sentence = _LIMIT_WINDOW.advising(advised and remedy is not None)
         words = {"window": window, "tests": numbers_text(numbers), "why": why, "remedy": remedy}

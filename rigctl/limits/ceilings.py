@@ -7,7 +7,10 @@ from typing import Final
 from rigctl.model.frames import Packet, datagram_wire_bytes, effective_mss
 
 LINE_RATE: Final = 0.98
-"""A stream is limited by its ceiling, a shared link or the requested rate if it reaches this share of that rate."""
+"""A stream is limited by its ceiling, a shared link or the requested rate if it reaches this share of that rate.
+
+An answer says “line rate” only of tests that reach this share of their ceiling.
+"""
 _ABOVE: Final = 1.01  # goodput above this share of the ceiling is impossible, so rigctl names no limit
 
 

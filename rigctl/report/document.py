@@ -61,7 +61,11 @@ def _retested(view: RunView) -> Part | None:
         return None
     bound = f" by more than {100 * view.plan.retest.variation:g} %" if view.plan.retest else ""
     title = f"Measured again: tests whose repetitions varied{bound}"
-    findings = (*(retest_finding(view, again, cell) for cell in again.plan.cells), *retransmit_findings(view, again))
+    findings = tuple(
+        retest_finding(view, again, cell, messages.all_repetitions_text(view, cell.number) if cell.in_messages else "")
+        for cell in again.plan.cells
+    )
+    findings += tuple(retransmit_findings(view, again))
     table = replace(_with_heads(view.info, table), legend=())
     return Part(findings=findings, sections=(Section(title, (table,), full=True),))
 

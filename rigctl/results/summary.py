@@ -11,9 +11,9 @@ from rigctl.figures import Figure
 from rigctl.figures.ceilings import CEILING, EFFICIENCY
 from rigctl.figures.effective import CONGESTION_IN_USE, COUNTED_FIGURES, MSS_EFFECTIVE, MTU, WINDOW_EFFECTIVE
 from rigctl.figures.streams import BYTES, GOODPUT, RETRANSMITS, RTT_MIN
-from rigctl.limits.ceilings import above_ceiling
+from rigctl.limits.ceilings import LINE_RATE, above_ceiling, reaches
 from rigctl.limits.hosts import ProcessorUse, WindowCause, busy_of, window_cause
-from rigctl.limits.limit import BY_WINDOW
+from rigctl.limits.limit import BY_WINDOW, LIMITS
 from rigctl.limits.rules import Diagnosis, Evidence
 from rigctl.records import Cell, RepetitionHead, RunInfo, RunStatus, Status, Stream
 from rigctl.results.condensed import StreamNotes
@@ -168,6 +168,12 @@ class CellSummary(_Summary):
     def above_ceiling(self) -> bool:
         """Tell whether goodput exceeds the ceiling by more than measurement error."""
         return above_ceiling(self.efficiency)
+
+    @property
+    def at_line_rate(self) -> bool:
+        """Tell whether each pair fills its link and reaches `LINE_RATE` of its ceiling, as answers mean it."""
+        shares = [stream.efficiency for stream in self.streams]
+        return LIMITS[self.limit].is_full and all(share is not None and reaches(share, LINE_RATE) for share in shares)
 
     @property
     def shared(self) -> bool:

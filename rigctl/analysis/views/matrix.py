@@ -4,7 +4,7 @@ There is one table (panel) for each condition (host settings) and each combinati
 entries are called fields. Two conditions are compared over the fields that both have, as `compare` compares runs.
 
 The trend under a condition is proportional growth, a plateau (a limit that pairs share), or neither. It follows from
-the highest total for each number of pairs. On a plateau all totals lie within `_FLAT` of their median. Before it, each
+the highest total for each number of pairs. On a plateau all totals lie within `LEVEL` of their median. Before it, each
 pair adds about the same (`_PROPORTIONAL`), and totals are clearly lower. With the most pairs the total is below
 proportional growth by `_SHORTFALL`, or by `_CLEAR` if the plateau has one point: noise must not look like a plateau.
 """
@@ -219,14 +219,14 @@ def _difference(earlier: ConditionPanels, later: ConditionPanels, shared: _Share
     return ConditionChange(earlier, later, panels, change, largest[0], largest[1:])
 
 
-_FLAT: Final = 0.03
+LEVEL: Final = 0.03
 _PROPORTIONAL: Final = 0.10
 _SHORTFALL: Final = 0.10
 _CLEAR: Final = 0.15
 _LEAST_POINTS: Final = 3
 _SAME: Final = 0.03  # plateaus that differ by at most this share on the wire count as the same limit
-_BEHIND: Final = 0.10
-"""A number of flows is behind if a total is below the best for its number of pairs by more than this share."""
+_BELOW: Final = 0.05
+"""A number of flows does not reach the level of a trend if its highest total is below it by more than this share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,14 +266,14 @@ def find_plateau(sums: Mapping[int, float]) -> PairsTrend | None:
 def _plateau(sums: Mapping[int, float], before: list[int], beyond: list[int]) -> PairsTrend | None:
     level, most = median_low(sums[count] for count in beyond), beyond[-1]
     found = PairsTrend("limit", beyond[0], level, points=len(beyond))
-    if any(abs(sums[count] - level) > _FLAT * level for count in beyond):
+    if any(abs(sums[count] - level) > LEVEL * level for count in beyond):
         return None
     if not before:
         # Flat from the fewest pairs on: this is a limit only if the number of pairs at least doubles.
         return found if most >= 2 * beyond[0] else None
     each = median(sums[count] / count for count in before)
     needed = _SHORTFALL if len(beyond) > 1 else _CLEAR
-    if (len(before) < 2 and len(beyond) < 2) or sums[before[-1]] >= level * (1 - _FLAT):
+    if (len(before) < 2 and len(beyond) < 2) or sums[before[-1]] >= level * (1 - LEVEL):
         return None
     is_short = level <= (1 - needed) * each * most
     return replace(found, each_mbps=each) if is_short and _is_straight(sums, before, each) else None
@@ -303,40 +303,42 @@ def trend(info: RunInfo, condition: ConditionPanels) -> PairsTrend | None:
         return replace(plateau, wire_mbps=plateau.goodput_mbps / share if share else None, busy=busy)
     if len(sums) < 2:
         return None
-    top, level = max(sums, key=lambda pairs: sums[pairs]), median(sums.values())
-    kind = "level" if all(abs(total - level) <= _FLAT * level for total in sums.values()) else "neither"
-    return growth(sums) or PairsTrend(kind, top, sums[top], points=len(sums), efficiency=best[top][0].efficiency)
+    highest = {pairs: max(map(total_mbps, own)) for pairs, own in best.items()}
+    top, level = max(highest, key=lambda pairs: highest[pairs]), median(sums.values())
+    kind = "level" if all(abs(total - level) <= LEVEL * level for total in sums.values()) else "neither"
+    return growth(sums) or PairsTrend(kind, top, highest[top], points=len(sums), efficiency=best[top][0].efficiency)
+
+
+def total_mbps(cell: CellSummary) -> float:
+    """Return the total goodput of a test in Mbit/s; 0 if it was not measured."""
+    return cell.goodput_mbps.mean if cell.goodput_mbps is not None else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class FlowsColumn:
-    """The worst result for a number of flows: the furthest below the best goodput with the same number of pairs."""
+    """The highest total for a number of flows with at least `PairsTrend.pairs` pairs, beside the level of the trend."""
 
     setting: PanelSettings
     flows: int
     pairs: int
     goodput_mbps: float
-    best_mbps: float
+    level_mbps: float
 
     @property
-    def share(self) -> float:
-        """Return goodput ÷ the best goodput with this number of pairs."""
-        return self.goodput_mbps / self.best_mbps
-
-    @property
-    def is_behind(self) -> bool:
-        return self.share < 1 - _BEHIND
+    def reaches(self) -> bool:
+        return self.goodput_mbps >= (1 - _BELOW) * self.level_mbps
 
 
-def columns(condition: ConditionPanels) -> list[FlowsColumn]:
-    """Return for each table and number of flows the worst result, compared with the best for as many pairs."""
-    best, worst = condition.sums_by_pairs(), dict[tuple[PanelSettings, int], FlowsColumn]()
+def columns(condition: ConditionPanels, found: PairsTrend) -> list[FlowsColumn]:
+    """Return for each table and number of flows the highest total from the trend's number of pairs on."""
+    highest = dict[tuple[PanelSettings, int], FlowsColumn]()
     for panel in condition.panels:
         for (pairs, flows), mbps in panel.sums_mbps.items():
-            field = FlowsColumn(panel.setting, flows, pairs, mbps, best[pairs])
-            known = worst.setdefault((panel.setting, flows), field)
-            worst[panel.setting, flows] = min(known, field, key=lambda column: column.share)
-    return list(worst.values())
+            if pairs >= found.pairs:
+                field = FlowsColumn(panel.setting, flows, pairs, mbps, found.goodput_mbps)
+                known = highest.setdefault((panel.setting, flows), field)
+                highest[panel.setting, flows] = max(known, field, key=attrgetter("goodput_mbps"))
+    return list(highest.values())
 
 
 def payload_share(info: RunInfo, cells: Sequence[CellSummary]) -> float | None:

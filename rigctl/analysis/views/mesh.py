@@ -5,7 +5,8 @@ goodput over all partners. The node whose capacity is furthest below the usual c
 this role. Then the other nodes are judged again, so that a slow node does not make others look slow.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean, median, median_high, median_low
@@ -171,6 +172,47 @@ def slow_nodes(nodes: Sequence[str], ways: Mapping[MeshEnds, Way]) -> tuple[Slow
     return tuple(found)
 
 
+def are_comparable(nodes: Iterable[str], ways: Iterable[Way]) -> bool:
+    """Tell whether every node was measured with enough other nodes, both as sender and as receiver."""
+    known = [way.ends for way in ways if way.mbps is not None]
+    senders, receivers = Counter(ends[0] for ends in known), Counter(ends[1] for ends in known)
+    return all(min(senders[node], receivers[node]) >= LEAST for node in nodes)
+
+
+BEHIND: Final = 0.05
+"""A node that is not slow is behind if its pairs are slower than all others, and than their median by this share."""
+
+
+def nodes_behind(
+    nodes: Sequence[str], ways: Mapping[MeshEnds, Way], apart: Collection[MeshEnds] = ()
+) -> tuple[SlowNode, ...]:
+    """Return the nodes, at most half of them, whose pairs are all slower than the pairs of the other nodes.
+
+    The pairs `apart`, which have a fault of their own, are left out of the comparison.
+    """
+    mbps = {ends: way.mbps for ends, way in ways.items() if way.mbps is not None and ends not in apart}
+    rows: dict[tuple[str, Role], dict[MeshEnds, float]] = {
+        (node, role): {ends: value for ends, value in mbps.items() if ends[role == "receiving"] == node}
+        for node in nodes
+        for role in _OTHER
+    }
+    places = [place for place, own in rows.items() if len(own) >= LEAST]
+    places.sort(key=lambda place: max(rows[place].values()))
+    for count in range(1, len(nodes)):
+        chosen = places[:count]
+        inside = {ends for place in chosen for ends in rows[place]}
+        rest = [value for ends, value in mbps.items() if ends not in inside]
+        names = {node for node, _ in chosen}
+        if len(rest) < LEAST or 2 * len(names) > len(nodes):
+            return ()
+        usual = median_low(rest)
+        if max(mbps[ends] for ends in inside) < min((1 - BEHIND) * usual, *rest):
+            roles = {node: tuple(role for role in _OTHER if (node, role) in chosen) for node in nodes if node in names}
+            own = {node: [value for role in roles[node] for value in rows[node, role].values()] for node in roles}
+            return tuple(SlowNode(node, roles[node], median_low(own[node]), usual) for node in roles)
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class FarNode:
     """A node far from all others: its median round-trip time to the nearest node, and the usual value of nodes."""
@@ -252,6 +294,17 @@ class Mesh:
     lopsided: tuple[UnequalPair, ...]  # sorted: the pair with the largest difference first
     far: tuple[FarNode, ...] = ()
     small: tuple[SmallFrames, ...] = ()
+    behind: tuple[SlowNode, ...] = ()  # nodes that are slower than the others, but not slow; none if some are slow
+
+    @property
+    def usual_mbps(self) -> float:
+        """Return the usual capacity of a node: the median over nodes of their fastest pairs."""
+        fastest = [max((way.mbps or 0.0 for way in self.known if node in way.ends), default=0.0) for node in self.nodes]
+        return median_high(fastest)
+
+    @property
+    def is_comparable(self) -> bool:
+        return are_comparable(self.nodes, self.ways.values())
 
     @property
     def known(self) -> list[Way]:
@@ -282,5 +335,8 @@ def _mesh(point: Cell, measured: Sequence[MeshTest], ranks: Mapping[str, int]) -
     if not complete or not any(way.mbps or way.rtt_p50_us for way in ways.values()):
         return None
     slow = slow_nodes(nodes, ways)
-    differing, far, small = find_lopsided(nodes, ways, slow), far_nodes(nodes, ways), small_frames(nodes, ways)
-    return Mesh(point, nodes, ways, slow, differing, far, small)
+    apart = {pair.slower.ends for pair in find_lopsided(nodes, ways, slow)}
+    judged = not slow and are_comparable(nodes, ways.values())
+    behind = (nodes_behind(nodes, ways) or nodes_behind(nodes, ways, apart)) if judged else ()
+    differing = find_lopsided(nodes, ways, (*slow, *behind))
+    return Mesh(point, nodes, ways, slow, differing, far_nodes(nodes, ways), small_frames(nodes, ways), behind)

@@ -56,13 +56,23 @@ def resample(
     return bins.middles_s, goodput_mbps(known, start_ns, bins.edges).tolist()
 
 
-def dip_s(goodput: Times, bin_s: float) -> float:
-    """Return the longest time in s for which goodput stayed more than 5 % below its median."""
+class Dip(NamedTuple):
+    """How long goodput stayed more than 5 % below its median: at most without a break, and in all."""
+
+    longest_s: float
+    below_s: float
+    median_mbps: float
+
+
+def dip_of(goodput: Times, bin_s: float) -> Dip:
+    """Return the dips of goodput in Mbit/s, which has a value for each bin of `bin_s`."""
     longest = run = 0
-    for low in goodput < (1 - _DIP) * np.median(goodput):
+    middle = float(np.median(goodput))
+    below = goodput < (1 - _DIP) * middle
+    for low in below:
         run = run + 1 if low else 0
         longest = max(longest, run)
-    return longest * bin_s
+    return Dip(longest * bin_s, float(below.sum()) * bin_s, middle)
 
 
 def last_counted(view: RunView, cells: Collection[Cell]) -> dict[int, Repetition]:

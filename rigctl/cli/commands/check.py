@@ -9,7 +9,6 @@ Examples:
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from statistics import median
 from types import SimpleNamespace
@@ -34,7 +33,7 @@ from rigctl.paths.probing import Icmp, PathState
 from rigctl.paths.state import NodeState, RigState
 from rigctl.records import RunPlan
 from rigctl.report.blocks import Column, Document, Entry, Row, Section, Table
-from rigctl.report.printers.json import JsonFinding
+from rigctl.report.printers.json import JsonFinding, finding_json
 from rigctl.report.printers.terminal import print_document
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig, rig_names, rigs_folder
@@ -254,7 +253,7 @@ class CheckDocument(Versioned):
     answer: str
     errors: int
     warnings: int
-    findings: list[Annotated[JsonFinding, BeforeValidator(asdict)]]
+    findings: list[Annotated[JsonFinding, BeforeValidator(finding_json)]]
     nodes: list[CheckedNode]
     paths: list[Annotated[CheckedPath, BeforeValidator(_path)]]
 

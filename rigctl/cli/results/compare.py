@@ -6,7 +6,7 @@ Examples:
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -25,7 +25,7 @@ from rigctl.records import RunInfo, RunStatus
 from rigctl.report.blocks import Document
 from rigctl.report.comparison import comparison_document
 from rigctl.report.printers.html import page
-from rigctl.report.printers.json import JsonFinding
+from rigctl.report.printers.json import JsonFinding, finding_json
 from rigctl.report.printers.markdown import markdown
 from rigctl.report.printers.terminal import print_document
 from rigctl.results.read import read_results
@@ -197,7 +197,7 @@ class CompareDocument(Versioned):
     against: Variants | None = at("compared.against", "null: two runs.")
     bound_pct: InPercent = at("compared.bound")
     worse: bool = at("compared.worse", "The exit code is then 1.")
-    findings: list[Annotated[JsonFinding, BeforeValidator(asdict)]]
+    findings: list[Annotated[JsonFinding, BeforeValidator(finding_json)]]
     tests: list[ComparedFigure] = at("compared.tests", "The largest change first.")
     streams: list[ComparedFigure] = at("compared.streams", "Changes per pair and direction, if a test has several.")
     only_before: list[_OneSided] = at("compared.only_before")

@@ -7,7 +7,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.findings import Severity
-from rigctl.report.sections.mesh import comparable, form_of, slow_findings
+from rigctl.report.sections.mesh import form_of, slow_findings
 from rigctl.rig.fields import NODE_NAME
 
 _NUMBERED: Final = re.compile(r"node\d+", re.ASCII)
@@ -38,7 +38,11 @@ def drain_commands(view: RunView) -> tuple[list[str], list[str]]:
         reason = f"rigctl {run}: slow in {numbers['roles']}, {rates}"
         commands.append(shlex.join(["scontrol", "update", f"nodename={node}", "state=drain", f"reason={reason}"]))
     if not commands:
-        few = "" if all(map(comparable, found)) else ", but too few pairs were measured to compare all nodes"
+        few = (
+            ""
+            if all(mesh.is_comparable for mesh in found)
+            else ", but too few pairs were measured to compare all nodes"
+        )
         notes.append(f"run {run}: no slow node to drain{few}")
     elif _ALLOCATION.search(view.plan.rig_yaml) and all(_NUMBERED.fullmatch(node) for node in view.plan.nodes):
         notes.append(

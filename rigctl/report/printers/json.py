@@ -1,10 +1,11 @@
 """Prints a document as JSON: all findings, and tables with texts and values. docs/reference/json.md has the schema."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from rigctl.figures.figure import FiguresOfTest
+from rigctl.findings import Finding
 from rigctl.report.blocks import Block, Chart, Charts, Document, Folded, HeatMaps, Section, Table, Verdict
 
 
@@ -62,6 +63,13 @@ def as_json(document: Document) -> str:
     return json.dumps(document_json(document) | {"figures": figures}, ensure_ascii=False, indent=1) + "\n"
 
 
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """Return the finding as JSON-compatible values, without `statements`, which are for tests."""
+    made = asdict(replace(finding, statements=()))
+    del made["statements"]
+    return made
+
+
 def document_json(document: Document) -> dict[str, Any]:
     """Return the document as JSON-compatible values."""
     return {
@@ -71,7 +79,7 @@ def document_json(document: Document) -> dict[str, Any]:
         "about": list(document.about),
         "tags": dict(document.tags),
         "settings": dict(document.settings),
-        "findings": [asdict(finding) for finding in document.findings],
+        "findings": [finding_json(finding) for finding in document.findings],
         "expectations": [asdict(verdict) for verdict in document.verdicts],
         "results": [_section(section) for section in document.results],
         "sections": [_section(section) for section in document.sections],

@@ -8,7 +8,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.classes import ClassResult, Together, of_classes
 from rigctl.base.values import divide
 from rigctl.figures.probes import IDLE, LOADED
-from rigctl.findings import Finding, Subject, Weight, latency, tests
+from rigctl.findings import Finding, Severity, Statement, Subject, Weight, latency, tests
 from rigctl.findings.goodput import Rates
 from rigctl.findings.limits import bottleneck_findings
 from rigctl.findings.text import join_list, mean_mbps, numbers_text, percent_text
@@ -94,7 +94,12 @@ def _priority(each: Together, slowest: ClassResult, found: Sequence[Together]) -
 
 
 def _answer(each: Together, brief: str, text: str, numbers: Mapping[str, float | None]) -> Finding:
-    return Finding("classes", f"{brief}: {text}", Weight.ANSWER, subject=_subject(each), numbers=numbers, brief=brief)
+    slowest_us = max((own.wait_us or 0.0 for own in each.classes), default=0.0)
+    longest = Statement(brief, each.classes, lambda own: (own.wait_us or 0.0) <= slowest_us)
+    subject = _subject(each)
+    return Finding(
+        "classes", f"{brief}: {text}", Weight.ANSWER, Severity.NOTE, subject, numbers, None, brief, (longest,)
+    )
 
 
 def _name(classes: Sequence[ClassResult]) -> str:

@@ -5,6 +5,7 @@ section 26.1, asks for zero loss and trials of 60 s, so the report names the los
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
@@ -14,7 +15,7 @@ from rigctl.base.values import divide, group_by, least, most
 from rigctl.figures import Figure
 from rigctl.figures import datagrams as figures
 from rigctl.figures.effective import BURST_EFFECTIVE
-from rigctl.findings import Finding, Severity, Weight, goodput, tests
+from rigctl.findings import Finding, Severity, Statement, Weight, goodput, tests
 from rigctl.findings import loss as losses
 from rigctl.findings.goodput import Rates, excess_findings, goodput_findings, impossible
 from rigctl.findings.limits import bottleneck_findings, bottleneck_text
@@ -27,12 +28,15 @@ from rigctl.findings.text import (
     few_text,
     numbers_text,
     pct_text,
+    percent_text,
     plural,
     rate_text,
+    some,
     upper_first,
 )
-from rigctl.limits.ceilings import LINE_RATE, reaches
+from rigctl.limits.ceilings import LINE_RATE, percent, reaches
 from rigctl.limits.hosts import BUFFER_BOUNDS
+from rigctl.limits.limit import BY_OTHER_TRAFFIC, BY_SHARED_LINK, LIMITS
 from rigctl.limits.links import datagram_path
 from rigctl.model.repeating import Search, Trial
 from rigctl.records import Cell, RunInfo, host_system
@@ -57,6 +61,8 @@ from rigctl.settings import BURST, RATE
 SECTION = "datagrams"
 _STEADY: Final = 0.98
 """A sender below this share of the requested load fell short of it."""
+_ALL_PCT: Final = 100.0
+"""An answer names no rate as the network's that is above this share of the line rate."""
 _METHOD: Final = (
     columns.GOODPUT_METHOD,
     "A duplicate counts once. Loss, reordering and jitter cover all datagrams that a test sent.",
@@ -68,10 +74,12 @@ _METHOD: Final = (
 def part(view: RunView) -> Part:
     """Return the report part on datagrams; `view` has only the UDP streams."""
     trials = search_table(view)
+    results = columns.stream_table(view.cells, DATAGRAM_COLUMNS, _MEASURED, _OF_MANY)
+    heads = (columns.LINE_RATE_HEAD if head == columns.EFFICIENCY_HEAD else head for head in results.columns)
     title = "The search for the highest rate, trial by trial"
     return Part(
         findings=tuple(datagram_findings(view)),
-        results=columns.stream_table(view.cells, DATAGRAM_COLUMNS, _MEASURED, _OF_MANY),
+        results=replace(results, columns=tuple(heads)),
         sections=(Section(title, (trials,), full=True),) if trials is not None else (),
         details=columns.details(view, lambda cell: explain(view.info, cell)),
         method=_METHOD,
@@ -79,6 +87,7 @@ def part(view: RunView) -> Part:
 
 
 _MEASURED: Final = (
+    columns.packets_column,
     columns.of_datagrams(
         "Longest burst sent", "", BURST_EFFECTIVE, count_texts, wanted=lambda cell: cell.cell[BURST] is not None
     ),
@@ -86,10 +95,10 @@ _MEASURED: Final = (
     columns.of_datagrams("Longest loss burst", "", figures.LOSS_BURST, count_texts, minor=2),
     columns.of_datagrams("Reordered", "", figures.REORDERED, count_texts, minor=2),
     columns.of_datagrams("Duplicates", "", figures.DUPLICATES, count_texts, minor=2),
-    columns.of_datagrams("Jitter", "µs", figures.JITTER, to_digits(2, 3)),
+    columns.of_datagrams("Jitter", "µs", figures.JITTER, to_digits(2, 3), minor=1),
     *columns.shown_columns(),
 )
-_OF_MANY: Final = "Loss, reordering and jitter are those of the worst pair."
+_OF_MANY: Final = "Packets are those of all pairs; loss, reordering and jitter are those of the worst pair."
 
 
 def search_table(view: RunView) -> Table | None:
@@ -135,45 +144,146 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
     yield from findings_on_exclusions(view.cells)
 
 
+@dataclass(frozen=True, slots=True)
+class _Fastest:
+    """The fastest test of a size within the allowed loss, and whose rate that is."""
+
+    cell: CellSummary
+    above: bool  # goodput exceeds the line rate for this size, as it may on a virtual link
+    sent: bool  # the senders sent no more: the network may carry more
+
+    @property
+    def of_network(self) -> bool:
+        return not (self.above or self.sent)
+
+
 def _answer(view: RunView) -> Iterator[Finding]:
-    """Yield the answer: the highest goodput within the allowed loss for each size; the lowest loss if all exceed it."""
+    """Yield the answer: the highest rate of each size within the allowed loss; the lowest loss if all exceed it."""
     known = [cell for cell in view.cells if cell.cell.message_bytes and _loss_share(cell) is not None]
     known = [cell for cell in known if cell.goodput_mbps is not None and not impossible(view.info, cell)]
     if not known:
         yield from goodput_findings(view.info, view.cells)
         return
     rates = Rates(view.cells)
-    passed = [cell for cell in known if (_loss_share(cell) or 0.0) <= view.plan.max_loss]
+    passed = [cell for cell in known if _has_passed(view, cell)]
+    if not passed:
+        yield _least_lossy(view, known, rates)
+        return
     by_size = group_by(sorted(passed, key=_size, reverse=True), _size).values()
-    best = [max(own, key=lambda cell: min(rates.of(cell))) for own in by_size]
-    shown = best or [min(known, key=lambda cell: _loss_share(cell) or 0.0)]
-    each = " per pair" if len(shown[0].streams) > 1 and not rates.summed else ""
-    texts = [
-        f"{rates.least(cell)}{'' if at else f' Mbit/s{each}'} with {_size(cell)}"
-        f"{'' if at else ' bytes'} ({_packets_per_s(cell, rates):,.0f}{'' if at else ' packets/s'})"
-        for at, cell in enumerate(shown)
-    ]
-    if len(texts) > MOST_NAMED:
-        texts[1:-1] = [f"{len(texts) - 2} sizes between"]
-    loss = f"at most {100 * view.plan.max_loss:g} % loss" if any(map(_loss_share, best)) else "no loss"
-    loss = f"{loss} up to" if best else f"{_loss_text(shown[0], view.cells)} % loss at"
-    brief = f"{loss} {rates.least(shown[0])} Mbit/s{each}"
+    best = [_fastest(view, max(own, key=lambda cell: min(rates.of(cell)))) for own in by_size]
+    loss = f"at most {100 * view.plan.max_loss:g} % loss" if any(_loss_share(one.cell) for one in best) else "no loss"
+    parts = _passed_texts(best, rates, loss, "virtual link" if view.plan.virtual else "")
     lossy = [cell for cell in known if cell not in passed]
-    if lossy and 0 < len(best) < MOST_NAMED:
+    if lossy and len(best) < MOST_NAMED:
         worst = max(lossy, key=lambda cell: _loss_share(cell) or 0.0)
-        texts.append(f"{_loss_text(worst, view.cells)} % lost in test {worst.cell.number}")
-    numbers = {"goodput_mbps": min(rates.of(shown[0])), "packets_per_s": _packets_per_s(shown[0], rates)}
-    text, subject = f"{upper_first(loss)} {', '.join(texts)}", tests(cell.cell.number for cell in shown)
-    yield Finding("datagrams", text, Weight.ANSWER, subject=subject, numbers=numbers, brief=brief)
+        parts.append(f"{_loss_text(worst, view.cells)} % lost in test {worst.cell.number}")
+    first = next((one for one in best if one.of_network), best[0]).cell
+    numbers = {"goodput_mbps": min(rates.of(first)), "packets_per_s": _packets(first, rates)}
+    statements = [
+        Statement(loss, [one.cell for one in best], lambda cell: _has_passed(view, cell)),
+        *(_stated(best, name) for name in ("above", "sent", "of_network")),
+    ]
+    yield Finding(
+        "datagrams",
+        upper_first("; ".join(parts)),
+        Weight.ANSWER,
+        subject=tests(one.cell.cell.number for one in best),
+        numbers=numbers,
+        brief=_brief(best, rates, loss),
+        statements=tuple(statements),
+    )
+
+
+def _has_passed(view: RunView, cell: CellSummary) -> bool:
+    return (_loss_share(cell) or 0.0) <= view.plan.max_loss
+
+
+def _stated(best: Sequence[_Fastest], name: str) -> Statement:
+    rows = [one for one in best if getattr(one, name)]
+    return Statement("", rows, lambda one: bool(getattr(one, name)), best)
+
+
+def _fastest(view: RunView, cell: CellSummary) -> _Fastest:
+    above = cell.efficiency is not None and percent(cell.efficiency) > _ALL_PCT
+    return _Fastest(cell, above, not above and _is_all_sent(view, cell))
+
+
+def _is_all_sent(view: RunView, cell: CellSummary) -> bool:
+    """Tell whether the senders of a test without too much loss could not send more."""
+    if LIMITS[cell.limit].of_product or cell.limit in (BY_SHARED_LINK.word, BY_OTHER_TRAFFIC.word):
+        return False
+    rate, searched = cell.cell[RATE], view.searches.get(cell.cell.number)
+    if searched is None:
+        return not isinstance(rate, int) or load_shortfall(cell) is not None
+    best = searched.best
+    return best is None or best.asked_bps is None or (best.sent_bps or 0.0) < _STEADY * best.asked_bps
+
+
+def _passed_texts(best: Sequence[_Fastest], rates: Rates, loss: str, why_above: str) -> list[str]:
+    """Return the parts of the answer: the rates of the network, those of the senders, those above the line rate."""
+    each = " per pair" if len(best[0].cell.streams) > 1 and not rates.summed else ""
+    parts = []
+    if own := [one.cell for one in best if one.of_network]:
+        share = "" if own[0].efficiency is None else f"{percent_text(own[0].efficiency)} % of line rate with "
+        rate = f"{rates.least(own[0])} Mbit/s{each}"
+        packets = f"{columns.packets_text(_packets(own[0], rates))} packets/s"
+        if share:
+            more = [f"{percent_text(cell.efficiency)} % with {_size(cell)}" for cell in own[1:]]
+            parts.append(f"{loss} at {_few([f'{share}{_size(own[0])} bytes ({rate}, {packets})', *more])}")
+        else:
+            more = [f"{rates.least(cell)} with {_size(cell)}" for cell in own[1:]]
+            parts.append(f"{loss} up to {_few([f'{rate} with {_size(own[0])} bytes ({packets})', *more])}")
+    if own := [one.cell for one in best if one.sent]:
+        more = [f"{rates.least(cell)} with {_size(cell)}" for cell in own[1:]]
+        first = f"{rates.least(own[0])} Mbit/s{each} with {_size(own[0])} bytes"
+        parts.append(f"{'' if parts else f'{loss} at '}{_few([first, *more])}, all that the senders sent")
+    if own := [one.cell for one in best if one.above]:
+        sizes = f"{some([str(_size(cell)) for cell in own])} bytes"
+        beyond = f"above line rate{why_above and f' ({why_above})'}"
+        parts.append(f"{sizes}: {beyond}" if parts else f"{loss} with {sizes}, {beyond}")
+    return parts
+
+
+def _few(texts: Sequence[str]) -> str:
+    """Return texts separated by commas; of more than `MOST_NAMED`, the first, the last and how many are between."""
+    if len(texts) > MOST_NAMED:
+        texts = [texts[0], f"{len(texts) - 2} sizes between", texts[-1]]
+    return ", ".join(texts)
+
+
+def _brief(best: Sequence[_Fastest], rates: Rates, loss: str) -> str:
+    first = next((one for one in best if one.of_network), next((one for one in best if one.sent), best[0]))
+    if first.above:
+        return f"{loss}, above line rate ({_size(first.cell)} B)"
+    sent, loss = " sent" if first.sent else "", "without loss" if loss == "no loss" else f"with {loss}"
+    return f"{rates.least(first.cell)} Mbit/s{sent} {loss} ({_size(first.cell)} B)"
+
+
+def _least_lossy(view: RunView, known: Sequence[CellSummary], rates: Rates) -> Finding:
+    """Return the answer if all tests lost more than is allowed: the test with the lowest loss."""
+    least = min(known, key=lambda cell: _loss_share(cell) or 0.0)
+    each = " per pair" if len(least.streams) > 1 and not rates.summed else ""
+    rate = f"{rates.least(least)} Mbit/s{each}"
+    packets = columns.packets_text(_packets(least, rates))
+    loss = f"{_loss_text(least, view.cells)} % loss at"
+    return Finding(
+        "datagrams",
+        f"{loss} {rate} with {_size(least)} bytes ({packets} packets/s), the least of {plural(len(known), 'test')}",
+        Weight.ANSWER,
+        subject=tests([least.cell.number]),
+        numbers={"goodput_mbps": min(rates.of(least)), "packets_per_s": _packets(least, rates)},
+        brief=f"{loss} {rate}",
+        statements=(Statement(loss, known, lambda cell: (_loss_share(cell) or 0.0) >= (_loss_share(least) or 0.0)),),
+    )
 
 
 def _size(cell: CellSummary) -> int:
     return cell.cell.message_bytes or 0
 
 
-def _packets_per_s(cell: CellSummary, rates: Rates) -> float:
-    """Return packets per second to four digits: of the slowest pair, or of all pairs if `rates` has only totals."""
-    return float(f"{min(rates.of(cell)) * 1e6 / 8 / _size(cell):.4g}")
+def _packets(cell: CellSummary, rates: Rates) -> float:
+    """Return packets per second: of the slowest pair, or of all pairs if `rates` has only totals."""
+    return columns.packets_per_s(min(rates.of(cell)), cell) or 0.0
 
 
 def _loss_text(cell: CellSummary, cells: Sequence[CellSummary]) -> str:

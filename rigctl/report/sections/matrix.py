@@ -4,14 +4,14 @@ A heat map is a table with coloured fields: readers can copy, search and hear it
 than a drawing. If the rig file gives the rate of the trunk, the text compares it with the measured limit.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final, TypeAlias
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.matrix import (
+    LEVEL,
     ConditionChange,
     ConditionPanels,
     FlowsColumn,
@@ -27,7 +27,7 @@ from rigctl.analysis.views.matrix import (
 from rigctl.base.units import format_duration, format_rate, size_words
 from rigctl.base.values import group_by, most
 from rigctl.conditions.keys import RESIZE_SYSCTL
-from rigctl.findings import Finding, Weight
+from rigctl.findings import Finding, Severity, Statement, Weight
 from rigctl.findings.changes import change_text
 from rigctl.findings.text import UNKNOWN, join_list, lower_first, percent_text, plural, span, upper_first
 from rigctl.limits.hosts import PROCESSORS
@@ -52,20 +52,22 @@ _FEW_ROWS: Final = 16
 """Heat maps with more rows than this have a summary before them: the totals of the most pairs."""
 _FEW_POINTS: Final = 60
 """A line with more points than this is drawn without dots."""
-_MOST_COLUMNS: Final = 2
-"""Most settings with lower total goodput that a sentence names; it counts the others."""
+_MOST_COLUMNS: Final = 3
+"""Most windows with lower total goodput that a sentence names; it counts the other settings."""
 
 
 def matrix_findings(info: RunInfo, matrix: PairsMatrix) -> Iterator[Finding]:
     """Yield the answer, where total goodput stops growing, which windows stay low, and what conditions (MTU) change."""
     for number, (text, alike) in enumerate(_trend_sentences(info, matrix.conditions)):
         numbers = _numbers([own for _, own in alike])
+        named = [condition for condition, _ in alike]
         if not number:
             answer = _answer(info, alike)
-            brief = lower_first(answer.removeprefix("The ").replace(" is full", " full").replace(" together", ""))
-            brief = re.split("[;,] ", brief)[0]  # without why no limit is named
-            answer = _under([condition for condition, _ in alike], matrix.conditions, answer)
-            yield Finding("matrix", answer, Weight.ANSWER, numbers=numbers, brief=brief)
+            answer = replace(answer, text=_under(named, matrix.conditions, answer.text), numbers=numbers)
+            yield answer
+        if but := _exceptions_text(alike):
+            sentence = _under(named, matrix.conditions, but)
+            yield Finding("matrix-not-reached", sentence, Weight.BOTTLENECK, Severity.WARNING)
         yield Finding("matrix-limit", text, Weight.BOTTLENECK, numbers=numbers)
     low = group_by(matrix.conditions, _low_text)
     stay_low = [_under(own, matrix.conditions, text) for text, own in low.items() if text]
@@ -82,21 +84,56 @@ Alike: TypeAlias = Sequence[tuple[ConditionPanels, PairsTrend]]
 """Conditions with the same kind of trend, each with its trend."""
 
 
-def _answer(info: RunInfo, alike: Alike) -> str:
-    """Return the answer such as `The trunk is full with 8 pairs or more: 7.91 Gbit/s together`."""
-    first, rate = alike[0][1], f"{_range([own.goodput_mbps for _, own in alike])} Gbit/s together"
-    pairs = plural(first.pairs, "pair")
-    match first.kind:
-        case "growth":
-            return f"No shared limit up to {pairs}: {rate}"
-        case "level":
-            return f"{rate} with every number of pairs, of which too few were measured to name a shared limit"
-        case "neither":
-            return f"Highest with {pairs}: {rate}; it neither grows in proportion nor stays level"
-    wire_mbps, trunk = first.wire_mbps, info.plan.trunk
-    agrees = trunk and trunk.rate_bps and wire_mbps and abs(wire_mbps * 1e6 / trunk.rate_bps - 1) <= _AGREES
-    full = "Processors are busy" if first.busy else f"{'The trunk' if agrees else 'A shared link'} is full"
-    return f"{full} with {pairs}{'' if first.points == 1 else ' or more'}: {rate}"
+def _answer(info: RunInfo, alike: Alike) -> Finding:
+    """Return the answer: `The trunk is full with 8 pairs or more: 19 of 24 settings reach 7.3–7.9 Gbit/s together`."""
+    first, pairs = alike[0][1], plural(alike[0][1].pairs, "pair")
+    if first.kind == "neither":
+        rate = f"{_range([own.goodput_mbps for _, own in alike])} Gbit/s"
+        tops = [(own.goodput_mbps, total) for condition, own in alike for total in _totals(condition, 1)]
+        highest = Statement("Highest", tops, lambda row: row[1] <= row[0])
+        text = f"Highest with {pairs}: {rate} together; it neither grows in proportion nor stays level"
+        brief = f"highest with {pairs}: {rate}"
+        return Finding("matrix", text, Weight.ANSWER, brief=brief, statements=(highest,))
+    every = [(condition, column) for condition, own in alike for column in columns(condition, own)]
+    reached = [place for place in every if place[1].reaches]
+    values = [column.goodput_mbps for _, column in reached]
+    if len(every) == 1:
+        values = _totals(alike[0][0], 1 if first.kind == "level" else first.pairs)
+    rate = f"{_range(values)} Gbit/s"
+    all_of_them = "both" if len(every) == 2 else f"all {len(every)}"
+    count = all_of_them if len(reached) == len(every) else f"{len(reached)} of {len(every)}"
+    who = "" if len(every) == 1 else f"{count} settings reach "
+    statements = (Statement(who, reached, lambda row: row[1].reaches, every), _fills(alike))
+    if first.kind == "level":
+        text = f"{who}{rate} together with every number of pairs, of which too few were measured to name a shared limit"
+        brief = f"{rate} with every number of pairs"
+        return Finding("matrix", upper_first(text), Weight.ANSWER, brief=brief, statements=statements)
+    if first.kind == "growth":
+        began = f"No shared limit up to {pairs}"
+    else:
+        wire_mbps, trunk = first.wire_mbps, info.plan.trunk
+        agrees = trunk and trunk.rate_bps and wire_mbps and abs(wire_mbps * 1e6 / trunk.rate_bps - 1) <= _AGREES
+        full = "Processors are busy" if first.busy else f"{'The trunk' if agrees else 'A shared link'} is full"
+        began = f"{full} with {pairs}{'' if first.points == 1 else ' or more'}"
+    brief = f"{lower_first(began.removeprefix('The ').replace(' is full', ' full'))}: {rate}"
+    return Finding("matrix", f"{began}: {who}{rate} together", Weight.ANSWER, brief=brief, statements=statements)
+
+
+def _totals(condition: ConditionPanels, pairs: int) -> list[float]:
+    """Return the totals under a condition of all tests with at least `pairs` pairs, in Mbit/s."""
+    fields = (field for panel in condition.panels for field in panel.sums_mbps.items())
+    return [total for (count, _), total in fields if count >= pairs]
+
+
+def _fills(alike: Alike) -> Statement:
+    """Return the statement that the best totals are level from the trend's number of pairs on."""
+    rows = [
+        (total, own.goodput_mbps)
+        for condition, own in alike
+        for pairs, total in condition.sums_by_pairs().items()
+        if pairs >= own.pairs
+    ]
+    return Statement("", rows, lambda row: abs(row[0] / row[1] - 1) <= LEVEL)
 
 
 def _trend_sentences(info: RunInfo, conditions: Sequence[ConditionPanels]) -> Iterator[tuple[str, Alike]]:
@@ -109,10 +146,7 @@ def _trend_sentences(info: RunInfo, conditions: Sequence[ConditionPanels]) -> It
             alike.append((condition, own))
     for group in sorted(groups, key=len, reverse=True):
         named, trends = [condition for condition, _ in group], [own for _, own in group]
-        sentence = _sentence(info, trends)
-        if trends[0].kind in ("limit", "growth"):
-            sentence = f"{sentence} {_exception_text(named)}".rstrip()
-        yield _under(named, conditions, sentence), group
+        yield _under(named, conditions, _sentence(info, trends)), group
 
 
 def _under(own: Sequence[ConditionPanels], every: Sequence[ConditionPanels], sentence: str) -> str:
@@ -276,28 +310,31 @@ def _buffer_lock_text(difference: ConditionChange) -> str:
     )
 
 
-def _exception_text(conditions: Sequence[ConditionPanels]) -> str:
-    """Return a sentence on the windows and numbers of flows with lower total goodput than the others, or empty text."""
-    placed = [(_name_of(condition), column) for condition in conditions for column in columns(condition)]
-    behind = [place for place in placed if place[1].is_behind]
-    alike = group_by(behind, lambda place: (place[1].setting, place[1].flows)).values()
-    ranked = sorted(alike, key=lambda own: min(column.share for _, column in own))
-    if not ranked:
+def _exceptions_text(alike: Alike) -> str:
+    """Return a sentence on the settings that do not reach the level of their condition's trend, or empty text."""
+    if alike[0][1].kind == "neither":
         return ""
-    every = {column.flows for _, column in placed}
-    texts = [_column_text(own, len(every) > 1, len(conditions)) for own in ranked[:_MOST_COLUMNS]]
-    left = sum(len(own) for own in ranked[_MOST_COLUMNS:])
-    more = f", and in {plural(left, 'more column')} of {len(placed)}" if left else ""
-    return f"Total goodput is lower with {' and with '.join(texts)}{more}."
+    every = [(condition, column) for condition, own in alike for column in columns(condition, own)]
+    flows_vary = len({column.flows for _, column in every}) > 1
+    low = [place for place in every if not place[1].reaches]
+    groups = list(group_by(low, lambda place: (place[0].name, place[1].setting)).values())
+    groups.sort(key=lambda own: min(column.goodput_mbps / column.level_mbps for _, column in own))
+    texts = [_column_text(own, flows_vary, len(alike)) for own in groups[:_MOST_COLUMNS]]
+    left = sum(len(own) for own in groups[_MOST_COLUMNS:])
+    more = f"; and in {plural(left, 'more setting')}" if left else ""
+    return f"Total goodput stays lower with {'; with '.join(texts)}{more}." if texts else ""
 
 
-def _column_text(own: Sequence[tuple[str, FlowsColumn]], flows_vary: bool, conditions: int) -> str:
-    """Return a setting with its lowest total goodput: `total window 32 KiB (12 pairs: 3.84 of 7.47 Gbit/s)`."""
-    worst = min((column for _, column in own), key=lambda column: column.share)
-    words = [lower_first(panel_title(worst.setting)), plural(worst.flows, "flow") if flows_vary else ""]
-    under = f" under {join_list([name for name, _ in own])}" if len(own) < conditions else ""
-    achieved = f"{plural(worst.pairs, 'pair')}: {gbps(worst.goodput_mbps)} of {gbps(worst.best_mbps)} Gbit/s"
-    return f"{' and '.join(filter(None, words)) or 'all settings'}{under} ({achieved})"
+def _column_text(own: Sequence[tuple[ConditionPanels, FlowsColumn]], flows_vary: bool, conditions: int) -> str:
+    """Return settings with their highest totals: `total window 32 KiB and 4 or 10 flows (3.56 and 1.19 Gbit/s)`."""
+    condition, first = own[0]
+    counts = [str(column.flows) for _, column in own]
+    flows = f"{' or '.join(filter(None, [', '.join(counts[:-1]), counts[-1]]))} flow{'' if counts == ['1'] else 's'}"
+    words = [lower_first(panel_title(first.setting)), flows if flows_vary else ""]
+    under = f" under {_name_of(condition)}" if conditions > 1 else ""
+    rates = join_list([gbps(column.goodput_mbps) for _, column in own])
+    settings = " and ".join(filter(None, words)) or "all settings"
+    return f"{settings}{under} (at most {rates} of {gbps(first.level_mbps)} Gbit/s)"
 
 
 def panel_title(setting: PanelSettings) -> str:

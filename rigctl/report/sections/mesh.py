@@ -3,13 +3,32 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.mesh import DIFFER, FAR, LEAST, SLOW, Mesh, MeshEnds, SlowNode, UnequalPair, Way
+from rigctl.analysis.views.mesh import (
+    DIFFER,
+    FAR,
+    SLOW,
+    Mesh,
+    MeshEnds,
+    SlowNode,
+    UnequalPair,
+    Way,
+)
 from rigctl.base.units import format_bytes, format_rate
 from rigctl.base.values import divide, group_by, most
-from rigctl.findings import RUN, Finding, FindingValue, Severity, Subject, Weight, about_nodes, about_pairs
+from rigctl.findings import (
+    RUN,
+    Finding,
+    FindingValue,
+    Severity,
+    Statement,
+    Subject,
+    Weight,
+    about_nodes,
+    about_pairs,
+)
 from rigctl.findings import nodes as said
 from rigctl.findings.limits import LIMIT_SENTENCES
 from rigctl.findings.mtu import MTU_SMALL
@@ -181,25 +200,98 @@ def _heat_map(mesh: Mesh, form: Form, top: float) -> HeatMaps:
 def mesh_findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     """Yield the findings on the goodput between nodes, the answer first."""
     known, slow = _values_by_way(meshes, form), _worst_first(plan, meshes)
-    rates = [value for value, way, mesh in known if _is_slow(way, mesh)]
-    others = [value for value, way, mesh in known if not _is_slow(way, mesh)]
-    names = list(dict.fromkeys(each.node for _, each in slow))
+    behind = [] if slow else [(mesh, each) for mesh in meshes for each in mesh.behind]
+    names = list(dict.fromkeys(each.node for _, each in slow or behind))
     ends = _range([value for value, _, _ in known], form)
+    statements: tuple[Statement, ...]
     if names:
-        beside = f" against {_range(others, form)}" if others else ""
-        text = f"{_slow_text(slow)}: {_range(rates, form).removesuffix(f' {form.unit}' * bool(others))}{beside}"
-    elif all(map(comparable, meshes)):
-        text = f"No node is slow: {ends} between {len(meshes[0].nodes)} nodes"
+        holds, who = (_is_slow, _slow_text(slow)) if slow else (_is_behind, _behind_text(behind))
+        text, statements = _against(known, slow or behind, form, holds, who)
+        places = len({id(mesh) for mesh, _ in slow or behind})
+        text += f" in {places} of {len(meshes)} settings" if places < len(meshes) else ""
+        verb = "slow" if slow else "behind"
+        brief = f"{some(names, 2)} {verb}, {_range([row[0] for row in known if holds(row[1], row[2])], form)}"
+    elif all(mesh.is_comparable for mesh in meshes):
+        text, statements = _none_slow(known, meshes, form)
+        brief = f"no slow node, {ends}"
     else:
-        text = f"{ends} between {len(meshes[0].nodes)} nodes, too few measured pairs to tell a slow node"
+        text, brief = f"{ends} between {len(meshes[0].nodes)} nodes, too few measured pairs to tell a slow node", ends
+        statements = ()
     if small := list(dict.fromkeys(node for mesh in meshes for each in mesh.small for node in each.nodes)):
         text += f"; {some(small)} {'has' if len(small) == 1 else 'have'} a smaller MTU"
     numbers = {"lowest_mbps": min(value for value, _, _ in known), "highest_mbps": max(value for value, _, _ in known)}
-    brief = f"{some(names, 2)} slow, {_range(rates, form)}" if names else f"no slow node, {ends}"
-    yield _answer(meshes, form, text, names, {**numbers, "slow_nodes": len(names)}, brief)
+    numbers |= {"slow_nodes": len(names) if slow else 0}
+    yield replace(_answer(meshes, form, text, names, numbers, brief), statements=statements)
     yield from slow_findings(plan, meshes, form)
+    yield from _behind_findings(meshes, behind, form)
     yield from _small(meshes, form)
     yield from _unequal_pairs(meshes, form)
+
+
+_Row: TypeAlias = tuple[float, Way, Mesh]
+"""The value of a pair, with its mesh."""
+
+
+def _against(
+    known: Sequence[_Row],
+    nodes: Sequence[tuple[Mesh, SlowNode]],
+    form: Form,
+    holds: Callable[[Way, Mesh], bool],
+    who: str,
+) -> tuple[str, tuple[Statement, ...]]:
+    """Return the answer about slower nodes, with the values of their pairs against those of the other pairs."""
+    own, others = ([row for row in known if holds(row[1], row[2]) is wanted] for wanted in (True, False))
+    slowest, usual = (_range([value for value, *_ in rows], form) if rows else "" for rows in (own, others))
+    beside = f" against {usual}" if usual else ""
+    text = f"{who}: {slowest.removesuffix(f' {form.unit}' * bool(usual))}{beside}"
+    below = Statement(who, own, lambda row: row[0] < max(each.others_mbps for mesh, each in nodes if mesh is row[2]))
+    return text, (below, Statement(who, own, lambda row: holds(row[1], row[2]), known))
+
+
+def _none_slow(known: Sequence[_Row], meshes: Sequence[Mesh], form: Form) -> tuple[str, tuple[Statement, ...]]:
+    """Return the answer that no node is slow; it names the pairs that are nevertheless slow, or counts them."""
+
+    def holds(row: _Row) -> bool:
+        value, _, mesh = row
+        return value >= (1 - SLOW) * mesh.usual_mbps
+
+    usual, low = ([row for row in known if holds(row) is wanted] for wanted in (True, False))
+    text = f"No node is slow: {_range([value for value, *_ in usual], form)}"
+    statement = Statement("No node is slow", usual, holds, known)
+    if not low:
+        return f"{text} between {len(meshes[0].nodes)} nodes", (statement,)
+    if len(low) <= MOST_NAMED and len(meshes) == 1:
+        pairs = join_list([f"{way.sender} → {way.receiver} {form.number(value)}" for value, way, _ in low])
+        return f"{text} between {len(meshes[0].nodes)} nodes, but {pairs}", (statement,)
+    rest = _range([value for value, *_ in low], form)
+    return f"{text} in {len(usual)} of {len(known)} pairs, {rest} in the others", (statement,)
+
+
+def _is_behind(way: Way, mesh: Mesh) -> bool:
+    return any(way.ends[role == "receiving"] == each.node for each in mesh.behind for role in each.roles)
+
+
+def _behind_text(behind: Sequence[tuple[Mesh, SlowNode]]) -> str:
+    """Return which nodes are behind, and by how much: `pi3 sends 10 % less than the others`."""
+    shares = span(dict.fromkeys(f"{pct:.0f}" for pct in sorted(_behind_pct(each) for _, each in behind)))
+    names = list(dict.fromkeys(each.node for _, each in behind))
+    one = len(names) == 1
+    roles = {role for _, each in behind for role in each.roles}
+    verb = {"sending": "send", "receiving": "receive"}.get(" ".join(roles), "achieve")
+    return f"{some(names)} {verb}{'s' if one else ''} {shares} % less than the others"
+
+
+def _behind_pct(each: SlowNode) -> float:
+    return 100 * (1 - each.mbps / each.others_mbps)
+
+
+def _behind_findings(meshes: Sequence[Mesh], behind: Sequence[tuple[Mesh, SlowNode]], form: Form) -> Iterator[Finding]:
+    for node, places in group_by(behind, lambda place: place[1].node).items():
+        mesh, each = min(places, key=lambda place: place[1].mbps / place[1].others_mbps)
+        numbers = {"goodput_mbps": each.mbps, "others_mbps": each.others_mbps}
+        words = {"rate": form.text(each.mbps), "others": form.text(each.others_mbps), "pct": _behind_pct(each)}
+        words |= {"directions": _directions(each.roles), "where": _where(meshes, mesh, len(places))}
+        yield said.NODE_BEHIND.say(about_nodes([node]), numbers, node=node, **words)
 
 
 def _is_slow(way: Way, mesh: Mesh) -> bool:
@@ -216,7 +308,9 @@ def mesh_round_trips(meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:
     text = f"{late}: median round trips of {ends} between {len(meshes[0].nodes)} nodes"
     numbers = {"shortest_us": min(known), "longest_us": max(known), "late_nodes": len(far_nodes)}
     brief = f"{some(list(far_nodes), 2)} late, {ends}" if far_nodes else f"round trips {ends}"
-    yield _answer(meshes, form, text, far_nodes, numbers, brief)
+    usual = [node for node in meshes[0].nodes if node not in far_nodes]
+    statement = Statement(late, usual, lambda node: all(node != far.node for mesh in meshes for far in mesh.far))
+    yield replace(_answer(meshes, form, text, far_nodes, numbers, brief), statements=(statement,))
     for node, places in far_nodes.items():
         mesh, far = max(places, key=lambda item: item[1].rtt_us / item[1].others_us)
         own = {"rtt_us": far.rtt_us, "others_us": far.others_us}
@@ -264,13 +358,6 @@ def _directions(roles: Sequence[str]) -> str:
     if len(roles) > 1:
         return "in both directions"
     return "in sending to the others" if roles[0] == "sending" else "in receiving from the others"
-
-
-def comparable(mesh: Mesh) -> bool:
-    """Tell whether every node was measured with enough other nodes, both as sender and as receiver."""
-    known = mesh.known
-    senders, receivers = Counter(way.sender for way in known), Counter(way.receiver for way in known)
-    return all(min(senders[node], receivers[node]) >= LEAST for node in mesh.nodes)
 
 
 def slow_findings(plan: RunPlan, meshes: Sequence[Mesh], form: Form) -> Iterator[Finding]:

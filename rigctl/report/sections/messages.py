@@ -1,9 +1,9 @@
 """Report parts on ping-pong, blast and file transfers: results by message size, and their findings."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from itertools import takewhile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -13,9 +13,10 @@ from rigctl.base.units import format_bytes, size_words
 from rigctl.base.values import divide, group_by
 from rigctl.figures import messages as figures
 from rigctl.figures.effective import NODELAY_IN_USE
-from rigctl.findings import Finding, Weight, goodput, latency, loss, tests
+from rigctl.findings import Finding, Severity, Statement, Weight, goodput, latency, loss, tests
 from rigctl.findings.goodput import excess_findings
 from rigctl.findings.text import (
+    join_list,
     numbers_text,
     percent_text,
     plural,
@@ -25,10 +26,11 @@ from rigctl.findings.text import (
     time_text,
     upper_first,
 )
+from rigctl.limits.ceilings import percent, reaches
 from rigctl.model.latency import count_between, peaks_ns
 from rigctl.report.blocks import Chart, Charts, Column, Key, Part, Table
 from rigctl.report.charts.bars import Bar, bars_chart
-from rigctl.report.charts.plot import MOST_COLOURS, WIDE, Axis, Band, Mark, plot, stream_colours
+from rigctl.report.charts.plot import MOST_COLOURS, WIDE, Axis, Band, Dots, Mark, plot, stream_colours
 from rigctl.report.charts.plot import Line as Drawn
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import each, number_column, to_decimals
@@ -43,6 +45,7 @@ from rigctl.report.tables.messages import (
     microseconds,
     share,
     time,
+    to_microseconds,
 )
 from rigctl.results.summary import Estimate
 from rigctl.settings import BUSY_POLL, READ, WRITE
@@ -65,8 +68,10 @@ _PLACES: Final = (
 _CONNECTIONS: Final = "Each repetition opens a new connection; the time of its handshake is not counted."
 _NOISY: Final = 0.05
 """A variation above this share of the mean is reported."""
-_CONVERGED: Final = 0.99
-"""A throughput of at least this share of the highest throughput counts as converged."""
+_REACHED: Final = (0.93, 0.97)
+"""The answer on blast tests says from which size on these shares of the ceiling are reached."""
+_ROWS_OF_EXCEPTION: Final = 8
+"""Of so many sizes one may be an exception, which is named: a single noisy size must not move where a share begins."""
 _FLAT: Final = 1.25
 """Round trips up to this multiple of the smallest size's round trip count as about the same."""
 _DELAYED_NS: Final = (36e6, 50e6)
@@ -80,22 +85,35 @@ _HEIGHT: Final = 260
 
 def part(view: RunView) -> Part:
     """Return the report part on ping-pong and blast tests; `view` has only these."""
-    results, trips = view.messages, view.plan.cells[0].kind.round_trips
-    findings = [*_message_findings(view), *message_round_trips(results)]
+    trips = view.plan.cells[0].kind.round_trips
+    findings = [*_message_findings(view), *message_round_trips(view.messages)]
     if view.plan.virtual == "namespaces":
         findings.append((latency.SHAPED_TRIPS if trips else latency.SHAPED_BLASTS).say())
     return Part(
         findings=tuple(findings),
-        results=_messages_table(results, trips=trips),
-        picture=_picture(results, trips=trips),
+        results=_messages_table(view.messages, trips=trips, notes=_retest_notes(view)),
+        picture=_picture(view, trips=trips),
         method=(_TRIP_METHOD, _PLACES, _CONNECTIONS) if trips else (_BLAST_METHOD, _CONNECTIONS),
     )
 
 
-def _picture(results: MessageResults, *, trips: bool) -> Charts | None:
+def _retest_notes(view: RunView) -> dict[int, str]:
+    """Return the notes on tests that were measured again, by number."""
+    if view.retested is None:
+        return {}
+    counts = {result.cell.number: len(result.elapsed_s) for result in view.all_messages}
+    first = f"Measured again: this row has the first {plural(view.plan.repeat, 'repetition')}"
+    return {
+        cell.number: f"{first}, the answer and the chart have all {counts[cell.number]}."
+        for cell in view.retested.plan.cells
+    }
+
+
+def _picture(view: RunView, *, trips: bool) -> Charts | None:
     """Return the chart of round trips (median, band up to the 99th percentile) or of throughput by message size."""
-    drawn = _lines(results)
-    chart = message_chart(drawn, trips=trips)
+    drawn = _lines(view.all_messages)
+    again = {cell.number for cell in view.retested.plan.cells} if view.retested else frozenset[int]()
+    chart = message_chart(drawn, trips=trips, again=again)
     if chart is None:
         return None
     names = [line.name for line in drawn]
@@ -103,10 +121,10 @@ def _picture(results: MessageResults, *, trips: bool) -> Charts | None:
     return Charts((chart,), (*own, *(() if trips else (Key("ceiling", "ceiling"),))), wide=True)
 
 
-def _messages_table(results: MessageResults, *, trips: bool) -> Table:
+def _messages_table(results: MessageResults, *, trips: bool, notes: Mapping[int, str]) -> Table:
     """Return the table of ping-pong or blast: size, iterations, elapsed times, then round trips or throughput."""
     if trips:
-        return message_table(results, [SIZE_COLUMN, ITERATIONS_COLUMN], _ROUND_TRIPS)
+        return message_table(results, [SIZE_COLUMN, ITERATIONS_COLUMN], _ROUND_TRIPS, notes)
     logarithm: ResultColumn = number_column(
         "log2(size)", "", lambda result: math.log2(result.size) if result.size else None, to_decimals(3), "requested", 3
     )
@@ -115,14 +133,13 @@ def _messages_table(results: MessageResults, *, trips: bool) -> Table:
         each(Column("Ceiling", "byte/s", "derived", minor=1), ceiling_bytes, "{:,.0f}".format),
         EFFICIENCY_COLUMN,
     ]
-    return message_table(results, [SIZE_COLUMN, logarithm, ITERATIONS_COLUMN], derived)
+    return message_table(results, [SIZE_COLUMN, logarithm, ITERATIONS_COLUMN], derived, notes)
 
 
-_P50: Final = microseconds("p50", itemgetter(figures.ROUND_TRIP_P50), minor=-1)
 _ROUND_TRIPS: Final[tuple[ResultColumn, ...]] = (
     microseconds("RTT mean", itemgetter(figures.ROUND_TRIP)),
     microseconds("min", itemgetter(figures.ROUND_TRIP_MIN), minor=1),
-    _P50,
+    microseconds("p50", itemgetter(figures.ROUND_TRIP_P50), minor=-1),
     microseconds("p90", itemgetter(figures.ROUND_TRIP_P90), minor=1),
     microseconds("p99", itemgetter(figures.ROUND_TRIP_P99), minor=-1),
     microseconds("p99.9", itemgetter(figures.ROUND_TRIP_P999), minor=2),
@@ -132,7 +149,7 @@ _ROUND_TRIPS: Final[tuple[ResultColumn, ...]] = (
 
 def _message_findings(view: RunView) -> Iterator[Finding]:
     """Yield the findings on ping-pong and blast tests, the answer first."""
-    counted = [result for result in view.messages if result.elapsed_s]
+    counted = [result for result in view.all_messages if result.elapsed_s]
     if not counted:
         return
     trips = counted[0].cell.kind.round_trips
@@ -146,25 +163,32 @@ def _message_findings(view: RunView) -> Iterator[Finding]:
 
 def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Finding]:
     """Yield the answer (shortest median round trip, growth with size), then a finding for each slower setting."""
-    printed = _medians(view.messages)
+    printed = median_texts(view)
     best, *others = sorted(_lines(counted), key=lambda line: _median_us(line.results[0]) or float("inf"))
     small, large = best.results[0], best.results[-1]
     if _median_us(small) is None:
         return
     flat = [*takewhile(lambda one: (_median_us(one) or 0.0) <= _FLAT * (_median_us(small) or 0.0), best.results)][-1]
-    again = None if view.retested is None else _again(small, view.retested.messages)
-    later = f"{_medians(view.retested.messages)(again)} when measured again" if view.retested and again else ""
-    beside = ", ".join(filter(None, [best.name, later]))
-    text = f"Median round trip {printed(small)} with {size_text(small)}{beside and f' ({beside})'}"
+    text = f"Median round trip {printed(small)} with {size_text(small)}{best.name and f' ({best.name})'}"
+    firsts = [line.results[0] for line in (best, *others) if _median_us(line.results[0]) is not None]
+    statements = [Statement(text, firsts, lambda result: (_median_us(result) or 0.0) >= (_median_us(small) or 0.0))]
     if flat.size > small.size:
         text += f", about the same up to {size_text(flat)}"
+        level = [result for result in best.results if result.size <= flat.size]
+        most_us = _FLAT * (_median_us(small) or 0.0)
+        statements.append(Statement("about the same", level, lambda result: (_median_us(result) or 0.0) <= most_us))
     if large.size > flat.size:
         text += f", {printed(large)} with {size_text(large)}"
     numbers = {"app_rtt_mean_us": small[figures.ROUND_TRIP], "app_rtt_p99_us": small[figures.ROUND_TRIP_P99]}
-    if again is not None:
-        numbers["app_rtt_mean_again_us"] = again[figures.ROUND_TRIP]
-    brief = f"round trip {printed(small)} ({size_text(small)})"
-    yield Finding("round-trip", text, Weight.ANSWER, subject=tests([small.cell.number]), numbers=numbers, brief=brief)
+    yield Finding(
+        "round-trip",
+        text,
+        Weight.ANSWER,
+        subject=tests([small.cell.number]),
+        numbers=numbers,
+        brief=f"round trip {printed(small)} ({size_text(small)})",
+        statements=tuple(statements),
+    )
     for line in others:
         first = line.results[0]
         words = {"settings": line.name, "size": size_text(first), "trip": printed(first)}
@@ -175,35 +199,86 @@ def _median_us(result: MessageResult) -> float | None:
     return result[figures.ROUND_TRIP_P50]
 
 
-def _medians(results: MessageResults) -> Callable[[MessageResult], str]:
-    """Return a function that returns a result's median round trip as the table prints it."""
-    column = _P50(results)
-    texts = [] if column is None else [entry.text for entry in column.entries]
-    return lambda result: f"{texts[results.index(result)]} µs"
+def median_texts(view: RunView) -> Callable[[MessageResult], str]:
+    """Return a function that returns a result's median round trip with the decimals of the table."""
+    text = to_microseconds([_median_us(result) for result in view.messages])
+    return lambda result: f"{text(_median_us(result))} µs"
 
 
-def _again(result: MessageResult, again: Sequence[MessageResult]) -> MessageResult | None:
-    """Return the result of the same test and pair among the retests, or None if it was not measured again."""
-    same = (result.cell, result.stream)
-    return next((one for one in again if (one.cell, one.stream) == same and one.elapsed_s), None)
+def all_repetitions_text(view: RunView, number: int) -> str:
+    """Return the median round trip of a test over all repetitions, for the finding on its retest; else empty."""
+    known = [result for result in view.all_messages if _median_us(result) is not None]
+    own = [result for result in known if result.cell.number == number]
+    trips = join_list(list(dict.fromkeys(map(median_texts(view), own))))
+    return f"the median round trip of all {len(own[0].elapsed_s)} is {trips}" if own else ""
 
 
 def _blast_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
+    """Yield the answer: the highest throughput, and from which size on 93 and 97 % of the ceiling are reached."""
     best = max(counted, key=lambda result: result.bytes_per_s or 0.0)
     top = best.bytes_per_s or 0.0
-    by_size = group_by(sorted(counted, key=lambda result: -result.size), lambda result: result.size)
-    lasting = takewhile(
-        lambda own: max(result.bytes_per_s or 0.0 for result in own) >= _CONVERGED * top, by_size.values()
-    )
-    *_, converged = [None, *lasting]
-    where = f"with messages of {size_text(best)}"
-    if converged is not None and len(by_size) > 1:
-        smallest = converged[0].size == min(by_size)
-        where = "reached with every size" if smallest else f"reached from messages of {size_text(converged[0])} on"
-    text = f"Up to {top:,.0f} byte/s{_of_ceiling(best)}, {where}"
+    line = next(line for line in _lines(counted) if best in line.results)
+    beside = f" ({line.name})" if line.name else ""
+    text = f"Up to {top / 1e6:.1f} MB/s{_of_ceiling(best)}, with messages of {size_text(best)}{beside}"
+    statements = [Statement("Up to", counted, lambda result: (result.bytes_per_s or 0.0) <= top)]
+    found = [found for share in _REACHED if (found := find_reached(line.results, share, top)) is not None]
+    if len({one.start for one in found}) == 1:
+        found = found[-1:]
+    if found and len(line.results) > 1:
+        text = f"Up to {top / 1e6:.1f} MB/s{_of_ceiling(best)}{beside}; {', '.join(map(str, found))}"
+        statements += [Statement(str(one), one.rows, one.holds, (*one.rows, *one.exceptions)) for one in found]
     numbers = {"throughput_bytes_per_s": top, "efficiency": best.efficiency}
-    brief = f"up to {top:,.0f} byte/s"
-    yield Finding("throughput", text, Weight.ANSWER, subject=tests([best.cell.number]), numbers=numbers, brief=brief)
+    numbers |= {f"from_{percent(one.share):.0f}_pct_bytes": one.start for one in found}
+    yield Finding(
+        "throughput",
+        text,
+        Weight.ANSWER,
+        subject=tests([best.cell.number]),
+        numbers=numbers,
+        brief=f"up to {top / 1e6:.1f} MB/s",
+        statements=tuple(statements),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """From which message size on a share of the ceiling is reached, and the sizes above that do not reach it."""
+
+    share: float
+    start: int
+    shares: Mapping[int, float]  # share of the ceiling by size, from `start` on
+    exceptions: tuple[MessageResult, ...]
+    rows: tuple[MessageResult, ...]
+
+    def holds(self, result: MessageResult) -> bool:
+        return reaches(self.shares[result.size], self.share)
+
+    def __str__(self) -> str:
+        own = [f"{percent_text(self.shares[result.size])} % with {size_text(result)}" for result in self.exceptions]
+        but = f" (but {join_list(own)})" if own else ""
+        return f"{percent(self.share):.0f} % from {_size_words(self.start)} on{but}"
+
+
+def find_reached(results: Sequence[MessageResult], share: float, top: float) -> Reached | None:
+    """Return from which size on `share` of the ceiling is reached (of `top`, in byte/s, without a ceiling), or None.
+
+    Of the sizes from there on, one in eight, but never two in a row, may be an exception.
+    """
+    ordered = sorted(results, key=lambda result: result.size)
+    shares = {
+        result.size: (result.bytes_per_s or 0.0) / top if result.efficiency is None else result.efficiency
+        for result in ordered
+    }
+    for at, result in enumerate(ordered):
+        rest = ordered[at:]
+        short = [not reaches(shares[each.size], share) for each in rest]
+        most = max(1, len(rest) // _ROWS_OF_EXCEPTION)
+        if short[0] or sum(short) > most or any(both == (True, True) for both in pairwise(short)):
+            continue
+        exceptions = tuple(each for each, own in zip(rest, short, strict=True) if own)
+        rows = tuple(each for each in rest if each not in exceptions)
+        return Reached(share, result.size, {each.size: shares[each.size] for each in rest}, exceptions, rows)
+    return None
 
 
 def _of_ceiling(result: MessageResult) -> str:
@@ -230,7 +305,11 @@ def _no_answer_findings(counted: Sequence[MessageResult]) -> Iterator[Finding]:
 
 def size_text(result: MessageResult) -> str:
     """Return a message size as text: `1 byte`, `100 bytes` or `64K`."""
-    return format_bytes(result.size) if result.size % 1024 == 0 else plural(result.size, "byte")
+    return _size_words(result.size)
+
+
+def _size_words(size: int) -> str:
+    return format_bytes(size) if size % 1024 == 0 else plural(size, "byte")
 
 
 def message_round_trips(results: Sequence[MessageResult]) -> Iterator[Finding]:
@@ -285,8 +364,11 @@ def _lines(results: Sequence[MessageResult]) -> list[SizeSeries]:
     ]
 
 
-def message_chart(drawn: Sequence[SizeSeries], *, trips: bool) -> Chart | None:
-    """Return the chart of round trips or throughput by message size; None if fewer than two sizes have a value."""
+def message_chart(drawn: Sequence[SizeSeries], *, trips: bool, again: Collection[int] = frozenset()) -> Chart | None:
+    """Return the chart of round trips or throughput by message size; None if fewer than two sizes have a value.
+
+    A ring marks the results of tests that were measured again, with the numbers `again`.
+    """
     unit = "µs" if trips else "MB/s"
     marks: list[Mark] = []
     known: list[tuple[float, float]] = []
@@ -304,6 +386,8 @@ def message_chart(drawn: Sequence[SizeSeries], *, trips: bool) -> Chart | None:
             ceilings = tuple((each.size, divide(each.ceiling_bps, 8e6)) for each, value in values if value is not None)
             marks.append(Drawn(ceilings, "ceiling", width=1.2, dashed=True, name="ceiling"))
         marks.append(Drawn(points, colour, dots=True, name=name))
+        rings = tuple((each.size, value) for each, value in values if value is not None and each.cell.number in again)
+        marks += [Dots(rings, colour, 9, hollow=True)] if rings else []
         known += points
     if len({size for size, _ in known}) < 2:
         return None
@@ -315,7 +399,9 @@ def message_chart(drawn: Sequence[SizeSeries], *, trips: bool) -> Chart | None:
     )
     across = Axis("bytes per message", kind="log2", ticks=12, labels="bytes")
     up = Axis("round trip [µs]", kind="log10", ticks=7) if trips else Axis("MB/s", 0, ticks=6)
-    caption = "The line is the median (p50); the band reaches up to p99." if trips else ""
+    captions = ["The line is the median (p50); the band reaches up to p99."] if trips else []
+    captions += ["A ring: measured again, all repetitions together."] if again else []
+    caption = " ".join(captions)
     return Chart(plot(WIDE, _HEIGHT, across, up, tuple(marks)), label, caption)
 
 
@@ -386,7 +472,8 @@ def _file_answer(counted: Sequence[MessageResult]) -> Iterator[Finding]:
     text = f"{upper_first(_kind(best))} {_megabytes(best)} MB/s{_of_ceiling(best)}{rest and f', {rest}'}"
     subject, brief = tests([best.cell.number]), f"{_kind(best)} {_megabytes(best)} MB/s"
     numbers = {"throughput_bytes_per_s": best.bytes_per_s, "efficiency": best.efficiency}
-    yield Finding("file-throughput", text, Weight.ANSWER, subject=subject, numbers=numbers, brief=brief)
+    fastest = Statement(text, largest, lambda result: (result.bytes_per_s or 0.0) <= (best.bytes_per_s or 0.0))
+    yield Finding("file-throughput", text, Weight.ANSWER, Severity.NOTE, subject, numbers, None, brief, (fastest,))
     rates = {(result.cell[READ], result.cell[WRITE]): result.bytes_per_s or 0.0 for result in largest}
     stream = rates.get(("memory", "memory"))
     for result in largest:

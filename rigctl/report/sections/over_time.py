@@ -14,8 +14,9 @@ import numpy as np
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.over_time import (
+    Dip,
     cells_to_chart,
-    dip_s,
+    dip_of,
     goodput_mbps,
     grid,
     last_counted,
@@ -23,7 +24,7 @@ from rigctl.analysis.views.over_time import (
 )
 from rigctl.base.units import format_duration
 from rigctl.base.values import divide
-from rigctl.findings import Finding, goodput, tests
+from rigctl.findings import Finding, Severity, goodput, tests
 from rigctl.findings.text import (
     MOST_NAMED,
     how_pairs_differ,
@@ -63,6 +64,8 @@ _MOST_POINTS: Final = 120
 _MOST_SAMPLES: Final = 100_000
 _MOST_OPEN: Final = 4
 """At most this number of charts, of the tests with the longest dips, is shown unfolded."""
+_LONG_DIP: Final = 0.05
+"""Dips that take more than this share of a test are a warning."""
 _GOODPUT_HEIGHT: Final = 115
 _RETRANSMITS_HEIGHT: Final = 34
 _CEILING: Final = "ceiling of a pair"
@@ -77,7 +80,7 @@ class Trace:
     middles_s: list[float]
     goodput_mbps: list[float]
     retransmits: list[int]
-    dip_s: float = 0.0
+    dip: Dip
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,12 @@ class SeriesOfTest:
 
     @property
     def dip_s(self) -> float:
-        return max(trace.dip_s for trace in self.traces)
+        return max(trace.dip.longest_s for trace in self.traces)
+
+    @property
+    def deepest(self) -> Trace:
+        """Return the line that is below 95 % of its median for the longest time in all."""
+        return max(self.traces, key=lambda trace: trace.dip.below_s)
 
 
 def part(view: RunView) -> Part | None:
@@ -108,7 +116,9 @@ def part(view: RunView) -> Part | None:
         made = (_chart(one, scale, most, settings_text(one.cell.cell, pairs), colours) for one in chosen)
         return Charts(tuple(made), _keys(colours, chosen))
 
-    dipped = sorted((one for one in drawn if one.dip_s >= LEAST_GAP_S - SLACK_S), key=lambda one: -one.dip_s)
+    # Flows that share a link take turns: their own goodput varies while the sum is level.
+    own = [one for one in drawn if not one.cell.shared and one.dip_s >= LEAST_GAP_S - SLACK_S]
+    dipped = sorted(own, key=lambda one: -one.dip_s)
     seen = dipped[:_MOST_OPEN]
     rest = [one for one in drawn if one not in seen]
     note = Paragraph(_note(view, scale[0], most), small=True)
@@ -118,7 +128,22 @@ def part(view: RunView) -> Part | None:
         also = f", of which {len(dipped) - len(seen)} dipped, too" if len(dipped) > len(seen) else ""
         blocks.append(Folded(f"Charts of {plural(len(rest), 'other test' if seen else 'steady test')}{also}", folded))
     section = Section("Goodput over time", tuple(blocks))
+    findings = (*findings, *_dip_findings(dipped))
     return Part(findings=findings, sections=(section,), sparklines=_sparklines(view, drawn, colours))
+
+
+def _dip_findings(dipped: Sequence[SeriesOfTest]) -> Iterator[Finding]:
+    """Yield a finding on the tests whose goodput dips, with depth and length of the worst; its depth is the chart's."""
+    if not dipped:
+        return
+    worst = max(dipped, key=lambda one: one.deepest.dip.below_s)
+    trace, numbers = worst.deepest, sorted(one.cell.cell.number for one in dipped)
+    lowest_mbps, dip = min(trace.goodput_mbps), trace.dip
+    sentence = goodput.DIPS.at(Severity.WARNING) if dip.below_s > _LONG_DIP * trace.length_s else goodput.DIPS
+    values = {"below_s": dip.below_s, "length_s": trace.length_s}
+    words = {"lowest": rate_text(lowest_mbps), "median": rate_text(dip.median_mbps), "stream": trace.name}
+    words["most"] = f"; most in test {worst.cell.cell.number}" if len(dipped) > 1 else ""
+    yield sentence.say(tests(numbers), values, tests=numbers_text(numbers), **words)
 
 
 def _tests_to_draw(view: RunView) -> list[SeriesOfTest]:
@@ -190,9 +215,9 @@ def _traces(cell: Cell, repetition: Repetition) -> tuple[Trace, ...]:
         sides = [flow.receiver for flow in flows if flow.receiver is not None]
         if len(sides) == cell.parallel:
             goodput = goodput_mbps(sides, start_ns, bins.edges).tolist()
-            dipped_s = dip_s(goodput_mbps(sides, start_ns, samples.edges), samples.bin_s)
+            dip = dip_of(goodput_mbps(sides, start_ns, samples.edges), samples.bin_s)
             again = _retransmits(start_ns, flows, bins.edges)
-            made.append(Trace(str(stream), length_s, bins.middles_s, goodput, again, dipped_s))
+            made.append(Trace(str(stream), length_s, bins.middles_s, goodput, again, dip))
     return tuple(made)
 
 

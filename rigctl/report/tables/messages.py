@@ -25,13 +25,24 @@ MessageResults: TypeAlias = Sequence[MessageResult]
 ResultColumn: TypeAlias = columns.ColumnOf[MessageResult]
 
 
-def message_table(results: MessageResults, asked: Sequence[ResultColumn], derived: Sequence[ResultColumn]) -> Table:
-    """Return a table with a row per result. `asked` are columns of settings; `derived` follow the elapsed times."""
+def message_table(
+    results: MessageResults,
+    asked: Sequence[ResultColumn],
+    derived: Sequence[ResultColumn],
+    notes: Mapping[int, str] | None = None,
+) -> Table:
+    """Return a table with a row per result. `asked` are columns of settings; `derived` follow the elapsed times.
+
+    `notes` are the notes on tests, by number.
+    """
     first = {result.cell.number: id(result) for result in reversed(results)}
 
     def head(result: MessageResult) -> columns.RowHead:
         own = result.exclusions if first[result.cell.number] == id(result) else ()
-        return columns.RowHead(result.cell.number, exclusion_texts(own), bool(result.elapsed_s))
+        note = (notes or {}).get(result.cell.number)
+        return columns.RowHead(
+            result.cell.number, (*exclusion_texts(own), *filter(None, [note])), bool(result.elapsed_s)
+        )
 
     most = max((len(result.elapsed_s) for result in results), default=0)
     seconds = columns.to_decimals(_time_decimals(results))
@@ -113,13 +124,14 @@ def time(title: str, value: Callable[[MessageResult], float | None], group: Grou
 
 
 def microseconds(title: str, value: Callable[[MessageResult], float | None], minor: int = 0) -> ResultColumn:
-    """Return a function that makes a column of round-trip times in µs. Their median decides the decimals."""
+    """Return a function that makes a column of round-trip times in µs."""
+    return columns.number_column(title, "µs", value, to_microseconds, "derived", minor)
 
-    def text_of(values: Sequence[float | None]) -> columns.NumberText:
-        middle = median([time_us for time_us in values if time_us] or [1.0])
-        return columns.with_decimals(0 if middle >= 1000 else 1 if middle >= 10 else 2)
 
-    return columns.number_column(title, "µs", value, text_of, "derived", minor)
+def to_microseconds(values: Sequence[float | None]) -> columns.NumberText:
+    """Return the format of a column of times in µs, whose median decides the decimals."""
+    middle = median([time_us for time_us in values if time_us] or [1.0])
+    return columns.with_decimals(0 if middle >= 1000 else 1 if middle >= 10 else 2)
 
 
 def ceiling_bytes(result: MessageResult) -> float | None:

@@ -213,6 +213,31 @@ def of_datagrams(
     return per_pair(title, unit, of_stream, text_of, lambda cell: most(map(of_stream, cell.streams)), wanted, minor)
 
 
+def packets_column(cells: Sequence[CellSummary]) -> FilledColumn:
+    """Return the column with the datagrams per second that arrived, of each pair; with many pairs, of all together."""
+    head = Column("Packets", "/s", "derived", short="Packets\n/s")
+    if many(cells):
+        return fill_column(head, [packets_per_s(mean_mbps(cell.goodput_mbps), cell) for cell in cells], packets_text)
+
+    def entry(cell: CellSummary) -> Entry:
+        def value(stream: StreamSummary) -> float | None:
+            return packets_per_s(mean_mbps(stream.goodput_mbps), cell)
+
+        return _list_values(cell, value, lambda stream: packets_text(value(stream)))
+
+    return FilledColumn(head, tuple(map(entry, cells)))
+
+
+def packets_per_s(mbps: float | None, cell: CellSummary) -> float | None:
+    """Return the datagrams per second of a goodput in Mbit/s; None if it or the size of a datagram is unknown."""
+    return None if mbps is None else divide(mbps * 1e6 / 8, cell.cell.message_bytes)
+
+
+def packets_text(packets: float | None) -> str:
+    """Return packets per second with four significant digits: `80,870`."""
+    return UNKNOWN if packets is None else f"{float(f'{packets:.4g}'):,.0f}"
+
+
 LOSS_COLUMN: Final = of_datagrams("Loss", "%", LOSS_PCT, to_loss)
 RETRANSMITS_COLUMN: Final = per_pair(
     "Retransmits",
@@ -242,6 +267,8 @@ def _ceiling_of_pairs(cells: Sequence[CellSummary]) -> FilledColumn:
 
 
 EFFICIENCY_HEAD: Final = Column("Efficiency", "%", "derived", short="% of\nceiling", share_of="Ceiling", minor=-1)
+LINE_RATE_HEAD: Final = replace(EFFICIENCY_HEAD, short="% of\nline rate")
+"""Of datagrams, whose ceiling is the line rate for their size."""
 
 
 def efficiency_entry(share: float | None, above_ceiling: bool = False) -> Entry:

@@ -253,7 +253,7 @@ def test_limits_within_three_per_cent_on_the_wire_are_alike() -> None:
     assert grown.like(replace(grown, goodput_mbps=9000.0))
 
 
-def test_a_column_is_its_field_furthest_below_the_best_of_its_number_of_pairs() -> None:
+def test_a_column_is_its_highest_total_from_the_number_of_pairs_of_the_trend_on() -> None:
     speeds = {(1, 65536): (85, 80), (4, 65536): (94, 96), (1, 131072): (100, 96), (4, 131072): (96, 100)}  # of a pair
 
     def goodput_mbps(cell: Cell, mtu: int) -> float:
@@ -261,9 +261,8 @@ def test_a_column_is_its_field_furthest_below_the_best_of_its_number_of_pairs() 
 
     shape = das2.Shape(trunk_bps=None, goodput_mbps=goodput_mbps, noise=0.0)
     found = made(*das2.run((das2.OFF,), shape, windows=(65536, 131072), flows=(1, 4), pairs=(1, 2)))
-    columns = matrices.columns(found.conditions[0])
-    seen = {(each.flows, dict(each.setting)["window_total_bytes"]): each for each in columns}
-    best = {(1, 65536): (2, 200), (4, 65536): (1, 100), (1, 131072): (2, 200), (4, 131072): (1, 100)}
-    assert (len(columns), {key: (each.pairs, round(each.best_mbps, 3)) for key, each in seen.items()}) == (4, best)
-    assert seen[4, 65536].goodput_mbps == pytest.approx(94)
-    assert [key for key, column in seen.items() if column.is_behind] == [(1, 65536)]
+    columns = matrices.columns(found.conditions[0], PairsTrend("growth", 2, 200.0))
+    seen = {(each.flows, dict(each.setting)["window_total_bytes"]): round(each.goodput_mbps) for each in columns}
+    assert seen == {(1, 65536): 160, (4, 65536): 192, (1, 131072): 192, (4, 131072): 200}
+    assert [each.reaches for each in columns] == [False, True, True, True]
+    assert [each.pairs for each in matrices.columns(found.conditions[0], PairsTrend("limit", 1, 100.0))] == [2] * 4

@@ -19,7 +19,7 @@ from known import known
 from probing import MS, stream, with_gap
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.over_time import dip_s, grid
+from rigctl.analysis.views.over_time import dip_of, grid
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.records import NicCounters, Repetition, RunInfo
 from rigctl.report.blocks import Charts, Part, Table
@@ -225,7 +225,7 @@ def test_a_dip_is_as_long_as_goodput_stays_more_than_5_per_cent_below_its_median
         (*LEVEL, 894.0, 600.0): 0.1,
         (600.0, *LEVEL, 600.0, 0.0, 600.0): 0.3,
     }
-    assert {mbps: dip_s(np.array(mbps), 0.1) for mbps in expected_s} == pytest.approx(expected_s)
+    assert {mbps: dip_of(np.array(mbps), 0.1).longest_s for mbps in expected_s} == pytest.approx(expected_s)
 
 
 def test_a_test_that_dipped_is_first_and_open_and_others_are_folded() -> None:

@@ -58,7 +58,7 @@ def test_of_many_pairs_the_worst_is_shown() -> None:
     table = documents.result_table(info, [replace(measured(flows[0]), flows=flows)])
     row = documents.rows_of(table)[0]
     assert (row["Loss"], row["Longest loss burst"], row["Goodput of each pair"]) == ("0.050", "5", "99.9 to 100.0")
-    assert table.legend[-1].endswith("Loss, reordering and jitter are those of the worst pair.")
+    assert table.legend[-1].endswith("loss, reordering and jitter are those of the worst pair.")
 
 
 def test_losses_are_reported_with_whose_they_are() -> None:

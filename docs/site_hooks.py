@@ -21,6 +21,8 @@ PLACES: Final = {
     "CONTRIBUTING.md": "contributing.md",
 }
 """Of the repository, and where it is in the site."""
+BOOSTS: Final = {"tutorial.md": 4.0, "how-to": 4.0, "reference": 2.0, "explanation": 2.0}
+"""How much more a word counts for the search on these pages than in decisions and measurements."""
 _LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 
 
@@ -43,6 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     source = Path(page.file.abs_src_path or "").relative_to(ROOT).as_posix()
+    page.meta.setdefault("search", {"boost": BOOSTS.get(page.file.src_uri.partition("/")[0], 1.0)})
     return _LINK.sub(lambda found: _in_site(found[1], source, page.file.src_uri), markdown)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from make_samples import pictured
 from three_weeks import measure_nights
 
 from rigctl.records import CONFIRMS, Acceptance, RunInfo
@@ -72,6 +73,8 @@ def main() -> None:
             folder.set_mark(FeedIdentity(UUID("5f0c2c4e-3e0b-4d6c-8a55-6d1f0a7c2b11"), TITLE))
         publish(target, SITE, target.runs()[-1].started_at + 4 * 3600)
     shutil.rmtree(SITE / OWN)  # for a next publish only
+    (scenario,) = (SITE / "scenarios").glob("*.html")
+    pictured({"site-morning": SITE / "index.html", "site-scenario": scenario})
     print(SITE)
 
 

@@ -29,7 +29,6 @@ LINE = re.compile(r"""((?:[^|>'"]|'[^']*'|"[^"]*")*)(\|\||[|>]|)(.*)""")
 PAGES = list(dict.fromkeys(fence.page for fence in RUNNABLE))
 SAMPLES: Final = Path(__file__).parents[2] / "reports" / "samples"
 ABOUT_RIGS: Final = ("docs/tutorial.md", "docs/reference/virtual-rig.md")
-HOSTS: Final = ("node01", "node02", "node03", "node04")
 
 
 class Reader:
@@ -124,24 +123,32 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, reader: Reader) -> No
         reader.types(line, measured=page in ABOUT_RIGS)
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+@pytest.fixture
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     """Hosts that the user's ~/.ssh/config names, as `ssh node01` would reach them."""
-    with laboratory(tmp_path_factory.mktemp("own"), HOSTS, named=True) as made:
-        named_in_ssh_config(made, HOSTS)
+    with laboratory(tmp_path, request.param, named=True) as made:
+        named_in_ssh_config(made, request.param)
         yield made
 
 
-def test_the_commands_of_the_readme_work_on_hosts_of_any_name(lab: Lab) -> None:
+@pytest.mark.parametrize(
+    ("page", "lab", "pairs"),
+    [
+        ("README.md", ("node01", "node02", "node03", "node04"), {"node01 → node02"}),
+        ("docs/how-to/small-switches.md", ("pi1", "pi2", "pi3", "pi4"), {"pi1 → pi2", "pi3 → pi4"}),
+    ],
+    indirect=["lab"],
+)
+def test_a_guide_measures_the_hosts_of_its_reader(lab: Lab, page: str, pairs: set[str]) -> None:
     offered = ""
-    block = next(fence for fence in fences() if fence.page == "README.md" and "rigctl rig init" in fence.text)
-    for words in (shlex.split(line)[1:] for line in block.commands() if line.startswith("rigctl ")):
-        said = lab.rigctl(*shortened(words))
+    own = [fence for fence in fences() if (fence.page, fence.title) == (page, "on your own rig")]
+    for words in (shlex.split(line)[1:] for fence in own for line in fence.commands() if line.startswith("rigctl ")):
+        said = lab.rigctl(*shortened(words[: words.index(">")] if ">" in words else words))
         if words[:2] == ["rig", "init"]:
             offered = next(line for line in said.splitlines() if line.startswith("  rigctl run "))
-    runs = json.loads(lab.rigctl("runs", "--json"))["runs"]
-    assert [(run["scenario"], run["rig"], run["tests"]) for run in runs] == [("gigablox", "mylab", 1)]
+    (run,) = json.loads(lab.rigctl("runs", "--json"))["runs"]
+    assert (run["rig"], run["tests"]) == ("mylab", 1)
     rows = json.loads(lab.rigctl("export", "--format", "json"))
-    assert {(row["source"], row["destination"]) for row in rows} == {("node01", "node02")}
-
+    assert {f"{row['source']} → {row['destination']}" for row in rows} == pairs
+    assert "virtual rig" not in lab.rigctl("show")
     assert len(json.loads(lab.rigctl("plan", *shlex.split(offered)[2:], "--json"))["tests"]) == 7

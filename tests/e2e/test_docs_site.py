@@ -4,6 +4,7 @@ The site is made of docs/, mkdocs.yml, reports/samples/, examples/, CHANGELOG.md
 constraints.txt. Where none of them has changed since the last green run, this file need not run.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -52,6 +53,13 @@ def test_a_page_asks_nobody_for_anything_and_fits_a_phone(name: str, site: Path,
     page.goto((site / name).as_uri(), wait_until="networkidle")
     assert [url for url in asked if not url.startswith((site.as_uri(), "data:", "blob:"))] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_search_ranks_guides_above_measurements(site: Path) -> None:
+    entries = json.loads((site / "search" / "search_index.json").read_text())["docs"]
+    boosts = {entry["location"].partition("#")[0]: entry.get("boost", 1) for entry in entries}
+    assert boosts["tutorial.html"] == boosts["how-to/cluster.html"] > boosts["reference/rig.html"] > 1
+    assert boosts["measured/limits.html"] == boosts["decisions/index.html"] == 1
 
 
 def test_the_search_finds_a_word_in_a_site_read_from_files(site: Path, page: Page) -> None:

@@ -123,10 +123,12 @@ def test_an_index_names_each_page_of_its_folder(folder: str) -> None:
 
 def test_every_picture_is_one_that_make_samples_makes() -> None:
     made = (ROOT / "reports" / "make_samples.py").read_text()
-    shown = {name for page in pages() for name in re.findall(r"!\[[^\]]*\]\(\S*?([\w-]+)\.png\)", page.read_text())}
-    assert shown
-    named = made.partition("PICTURES")[2].partition(")")[0]
-    assert {name for name in shown if f'"{name}"' not in named and f'"{name}.png"' not in made} == set()
+    named = made.partition("PICTURES")[2].partition(")")[0] + (ROOT / "reports" / "site_sample.py").read_text()
+    shown = {name for page in pages() for name in re.findall(r"!\[[^\]]*\]\(\S*?([\w/-]+)\.png\)", page.read_text())}
+    names = {shot.rpartition("/")[2] for shot in shown if "/product/" not in shot}  # those are of `report --fragment`
+    assert names
+    assert {name for name in names if f'"{name}"' not in named and f'"{name}.png"' not in made} == set()
+    assert {path.stem for path in (ROOT / "reports" / "samples").glob("*.png")} - names == set()  # each is shown
 
 
 def test_a_sample_has_its_run_beside_it() -> None:
@@ -143,6 +145,16 @@ def test_a_sample_is_shown_whole() -> None:
     assert len(shown) > 2
     for fence in shown:
         assert fence.text.split() == (ROOT / fence.title.split()[0]).read_text().split(), fence.where
+
+
+def test_a_finding_that_a_page_quotes_is_one_of_a_sample() -> None:
+    samples = [" ".join(path.read_text().split()) for path in (ROOT / "reports" / "samples").glob("*.txt")]
+    quoted: list[str] = []
+    for page in pages():
+        prose = re.sub(r"^```.*?^```|`[^`]*`|\*\*", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        quoted += [" ".join(quote.split()) for quote in re.findall(r"\*([A-Z][^*]{40,}\d[^*]*)\*", prose)]
+    assert quoted
+    assert [quote for quote in quoted if not any(quote in sample for sample in samples)] == []
 
 
 _PHRASE = re.compile(r"\b[A-Za-z'-]+(?: [a-z'-]+){3,}")

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +23,7 @@ SAMPLES: Final = ROOT / "reports" / "samples"
 STORES: Final = Path(os.environ.get("RIGCTL_SAMPLES", ROOT / ".venv" / "samples"))
 RUNS: Final[dict[str, tuple[str, ...]]] = {
     "gigablox-60s": ("gigablox", "--duration", "60s"),
+    "gigablox-5s": ("gigablox", "--duration", "5s", "--repeat", "4"),
     "stratus": ("stratus",),
     "stratus-put": ("stratus-put",),
     "udp": ("udp",),
@@ -44,6 +45,8 @@ LARGE: Final = ("das2-quick-8g", "das2-quick-10g", "das2")
 """Their runs are not kept: 2.5 MB and more."""
 LONG: Final = ("nettest-pingpong", "das2-soak", "das2")
 """Made only if they are named: 12, 30 and 80 minutes. `make_samples.py --resume das2` continues a run."""
+BRIEF: Final = "gigablox-5s"
+"""README shows the lines of this run that a reader posts: they need repetitions."""
 PRODUCT: Final[dict[str, tuple[str, ...]]] = {
     "product-gigablox": ("gigablox", "--duration", "8s", "--repeat", "4"),
 }
@@ -52,7 +55,7 @@ CHECKS: Final = ("10gbe", "10gbe-mended")
 """Rigs, of which `rigctl check` says what it found."""
 SITE: Final = "site"
 """Three weeks of nights as a static site (site_sample.py)."""
-PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingpong", "stratus")
+PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingpong", "stratus", "qos", "compare")
 """Those that README and documentation show."""
 COLUMNS: Final = "80"
 
@@ -103,6 +106,8 @@ def printed(name: str) -> None:
     rigctl(name, "report", "-o", str(page))
     page.write_text(without_data(page.read_text()))
     (SAMPLES / f"{name}.txt").write_text(rigctl(name, "show"))
+    if name == BRIEF:
+        (SAMPLES / f"{name}-brief.txt").write_text(rigctl(name, "show", "--brief"))
     if name == "gigablox-60s":
         rigctl(name, "export", "--level", "pairs", "-o", str(SAMPLES / f"{name}-pairs.csv"))
 
@@ -117,16 +122,26 @@ def published() -> None:
     (folder / "shop-gigablox.html").write_text(shop.replace("{fragment}", fragment))
 
 
-def pictured(names: list[str]) -> None:
+def compared() -> None:
+    """Write the comparison of the lab before and after its faults were fixed, from the samples of both."""
+    (STORES / "compare.db").unlink(missing_ok=True)
+    for name in ("10gbe-mesh", "10gbe-mesh-mended"):
+        rigctl("compare", "import", str(SAMPLES / f"{name}.rigctl"))
+    page = SAMPLES / "compare.html"
+    rigctl("compare", "compare", "latest~1", "latest", "-o", str(page))
+    page.write_text(without_data(page.read_text()))
+
+
+def pictured(pages: Mapping[str, Path]) -> None:
     """Picture the top of some pages, 1280 pixels wide, by the system's Chromium."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=options)
-        for name in names:
+        for name, file in pages.items():
             page = browser.new_page(viewport={"width": 1280, "height": 1100})
-            page.goto(f"file://{SAMPLES / name}.html")
+            page.goto(file.as_uri())
             page.screenshot(path=SAMPLES / f"{name}.png")
             if name == "gigablox-60s":
                 page.locator(".answer + .group").first.screenshot(path=SAMPLES / "gigablox-chart.png")
@@ -210,9 +225,16 @@ def main() -> None:
     names = [word for word in words if word in RUNS]
     products = [word for word in words if word == "product"]
     checks = [word for word in words if word in CHECKS]
-    site, screen = SITE in words, "display" in words
-    if not (names or checks or products or site or screen):
-        names, checks, products, site, screen = sorted(RUNS.keys() - LONG), list(CHECKS), ["product"], True, True
+    site, screen, compare = SITE in words, "display" in words, "compare" in words
+    if not (names or checks or products or site or screen or compare):
+        names, checks, products, site, screen, compare = (
+            sorted(RUNS.keys() - LONG),
+            list(CHECKS),
+            ["product"],
+            True,
+            True,
+            True,
+        )
     STORES.mkdir(parents=True, exist_ok=True)
     for name in names:
         if "--print" not in words:
@@ -227,7 +249,10 @@ def main() -> None:
     for name in checks:
         (SAMPLES / f"{name}-check.txt").write_text(rigctl(name, "check", name))
         print(name)
-    pictured([name for name in names if name in PICTURES])
+    if compare:
+        compared()
+    shown = [name for name in [*names, *(["compare"] if compare else [])] if name in PICTURES]
+    pictured({name: SAMPLES / f"{name}.html" for name in shown})
     if screen and "--print" not in words:
         screened()
         recorded()

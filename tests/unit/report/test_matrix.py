@@ -5,6 +5,7 @@ from typing import Any
 
 import das2
 import documents
+import pages
 import pytest
 from builders import changing_flows, using
 from cases import from_file
@@ -100,6 +101,17 @@ def test_a_field_that_was_not_measured_is_a_dash_without_a_colour() -> None:
     first = fields(made, "Total goodput")[0]
     assert (first.text, first.colour, first.value) == ("–", "", None)
     assert page(made).count('<td class="none">–</td>') == 1
+
+
+def test_a_long_matrix_is_first_its_totals_with_the_most_pairs() -> None:
+    made = document(*pages.matrix())
+    totals = {each.title: block for each in made.results for block in each.blocks if isinstance(block, HeatMaps)}
+    brief, whole = totals["Total goodput with 6 pairs"], totals["Total goodput"]
+    last = {one.title: dict(one.rows)["6"] for one in whole.maps}
+    shown = {f"{name}, {one.title}": fields for one in brief.maps for name, fields in one.rows}
+    assert shown == last
+    assert "Total goodput" not in documents.printed(made, 80)
+    assert {"Total goodput", "Total goodput with 6 pairs"} <= {*documents.printed(made, 80, everything=True)}
 
 
 def test_many_servers_have_a_heat_map_in_place_of_a_table() -> None:

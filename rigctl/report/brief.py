@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from statistics import fmean, stdev
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.used import used_requests
-from rigctl.base.units import format_duration
+from rigctl.base.units import format_duration, local_text
 from rigctl.base.values import most
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.streams import GOODPUT
@@ -56,7 +55,7 @@ def brief_of(view: RunView, answer: str) -> Brief:
     mean = _mean_text(view, cells, figures)
     return Brief(
         request=_request_text(view.plan),
-        about=f"{_rig_kind(view.plan)} · {datetime.fromtimestamp(view.info.started_at):%-d %b %Y}",
+        about=f"{_rig_kind(view.plan)} · {local_text(view.info.started_at, '%-d %b %Y')}",
         mean=mean,
         facts=() if view.classed else tuple(_facts(view, cells, figures, answer, spreads=not mean)),
     )
@@ -114,22 +113,18 @@ def _mean_text(view: RunView, cells: Sequence[CellSummary], figures: Sequence[_F
     streams = [stream for cell in cells for stream in cell.streams]
     rates = {path_rate_bps(view.info, one.stream.ends, cell.cell.parallel) for cell in cells for one in cell.streams}
     ceilings = {round(one.ceiling_mbps or 0.0, 1) for one in streams}
-    if (
-        len(cells) < len(view.cells)
-        or view.classed
-        or any(cell.counted < LEAST_REPETITIONS for cell in cells)
-        or many(cells)
-    ):
+    if len(cells) < len(view.cells) or view.classed or many(cells) or not _are_alike(figures):
         return ""
-    shared = any(cell.shared or cell.above_ceiling for cell in cells)
-    if not _are_alike(figures) or shared or len(rates) > 1 or len(ceilings) > 1:
+    if any(cell.counted < LEAST_REPETITIONS or cell.shared or cell.above_ceiling for cell in cells):
+        return ""
+    if len(rates) > 1 or len(ceilings) > 1:
         return ""
     values = [mbps for own in figures for mbps in own.results.each(GOODPUT) if mbps is not None]
     each = " on each pair" if len(cells[0].streams) > 1 else ""
     spread = stdev(values)
     text = f"{_estimate_text(Estimate(fmean(values), spread), int(spread < 1))} Mbit/s{each}"
     (ceiling,), (rate_bps,) = ceilings, rates
-    if not rate_bps:
+    if not rate_bps or not ceiling:
         return text
     return f"{text} = {percent_text(fmean(values) / ceiling)} % of what {link_name(rate_bps)} allows"
 

@@ -376,10 +376,10 @@ def _lines(table: Table, columns: Sequence[Shown]) -> Iterator[Text]:
         return joined
 
     height = max(len(each.head) + bool(each.group) for each in columns)
-    heads = [line(list(map(Text, own))) for own in zip(*(_high_head(each, height) for each in columns), strict=True)]
-    if any(each.group for each in columns):
-        heads[-2] = _overlaid(heads[-2].plain, "".join(_groups(columns, widths)))
-    for head in heads:
+    heads = [*zip(*(("",) * (height - len(each.head)) + each.head for each in columns), strict=True)]
+    for at, texts in enumerate(heads, 1 - height):
+        is_grouped = at == -1 and any(each.group for each in columns)
+        head = Text("".join(_groups(columns, widths, texts)).rstrip()) if is_grouped else line(list(map(Text, texts)))
         head.stylize("bold")
         yield head
     for at, row in enumerate(_rows(table)):
@@ -390,22 +390,17 @@ def _lines(table: Table, columns: Sequence[Shown]) -> Iterator[Text]:
         yield text
 
 
-def _high_head(shown: Shown, height: int) -> tuple[str, ...]:
-    return ("",) * (height - len(shown.head)) + shown.head
-
-
-def _overlaid(text: str, over: str) -> Text:
-    """Return both texts in one line; where `over` has a letter, `text` has none."""
-    longest = max(map(cell_len, (text, over)))
-    pairs = zip(text.ljust(longest), over.ljust(longest), strict=True)
-    return Text("".join(own if other == " " else other for own, other in pairs).rstrip())
-
-
-def _groups(columns: Sequence[Shown], widths: Sequence[int]) -> Iterator[str]:
+def _groups(columns: Sequence[Shown], widths: Sequence[int], texts: Sequence[str]) -> Iterator[str]:
+    """Yield the parts of a line of heads: the head of each group above its columns, and the texts of other columns."""
     at = 0
     for group, own in groupby(columns, lambda each: each.group):
         count = len(list(own))
         wide = sum(widths[at : at + count]) + len(_GAP) * (count - 1)
+        if group:
+            left = (wide - cell_len(group) + 1) // 2
+            yield f"{' ' * left}{group}{' ' * (wide - left - cell_len(group))}{_GAP}"
+        else:
+            for each, width, text in list(zip(columns, widths, texts, strict=True))[at : at + count]:
+                padding = " " * (width - cell_len(text))
+                yield f"{text}{padding}{_GAP}" if each.column.words else f"{padding}{text}{_GAP}"
         at += count
-        left = (wide - cell_len(group) + 1) // 2
-        yield f"{' ' * left}{group}{' ' * (wide - left - cell_len(group))}{_GAP}"

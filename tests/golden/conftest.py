@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copy
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from rigctl.cli.app import exit_code
+from rigctl.report import document
+from rigctl.results import read
+from rigctl.store import Store
 
 RUNS: Final = Path(__file__).parent / "runs"
 SEVERAL: Final = {
@@ -48,3 +51,26 @@ def rigctl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         return (tmp_path / file).read_text() if file else written
 
     return run
+
+
+_DERIVED: Final[dict[tuple[str, Any], Any]] = {}
+
+
+@pytest.fixture
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read a stored run once, and derive its document and its rows once, for all the formats that print them."""
+
+    def keep(owner: Any, name: str, key: Callable[..., object]) -> None:
+        make = getattr(owner, name)
+
+        def kept(*args: Any, **options: Any) -> Any:
+            place = (name, key(*args, **options))
+            if place not in _DERIVED:
+                _DERIVED[place] = make(*args, **options)
+            return _DERIVED[place]
+
+        monkeypatch.setattr(owner, name, kept)
+
+    keep(read, "condensed_in_memory", lambda info, measured: (len(info.plan.cells), *map(id, measured)))
+    keep(Store, "repetitions", lambda _, run, *words, **options: f"{run} {words} {options}")
+    keep(document, "document", lambda view: view.info.run)

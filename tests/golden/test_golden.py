@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from make_samples import without_data
@@ -17,8 +17,7 @@ from pages import PLANS, STORED
 from progressing import lines_of
 
 from rigctl.cli.app import exit_code
-from rigctl.results import read
-from rigctl.store import Store, open_store
+from rigctl.store import open_store
 
 HERE: Final = Path(__file__).parent
 PAGES: Final = HERE / "pages"
@@ -61,26 +60,6 @@ MORE: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "nights.runs.json": ("nights", ("runs", "--json")),
 }
 Rigctl = Callable[..., str]
-DERIVED: Final[dict[tuple[str, Any], Any]] = {}
-
-
-@pytest.fixture
-def once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read a stored run once, and derive its document and its rows once, for all the formats that print them."""
-
-    def keep(owner: Any, name: str, key: Callable[..., object]) -> None:
-        make = getattr(owner, name)
-
-        def kept(*args: Any, **options: Any) -> Any:
-            place = (name, key(*args, **options))
-            if place not in DERIVED:
-                DERIVED[place] = make(*args, **options)
-            return DERIVED[place]
-
-        monkeypatch.setattr(owner, name, kept)
-
-    keep(read, "condensed_in_memory", lambda info, measured: (len(info.plan.cells), *map(id, measured)))
-    keep(Store, "repetitions", lambda _, run, *words, **options: f"{run} {words} {options}")
 
 
 STYLE: Final = re.compile(r"<style>.*?</style>", re.DOTALL)

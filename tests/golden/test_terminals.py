@@ -16,8 +16,10 @@ from rich.cells import cell_len
 
 from rigctl.cli.app import every_command, exit_code
 
-WIDTHS: Final = (80, 100, 132)
+WIDTHS: Final = ((80, False), (80, True), (100, True), (132, False))
+"""Widths of terminals and of pipes."""
 UNLIMITED: Final = 1000
+pytestmark = pytest.mark.usefixtures("once")
 HELPS: Final = ["rigctl", *(words for words, _ in commands_page.commands(every_command(), "rigctl"))]
 COMMANDS: Final = [
     *(f"plan {name}{every}" for name in PLANS for every in ("", " --all")),
@@ -85,12 +87,11 @@ def fits(words: list[str], printed: Callable[..., str]) -> None:
     assert "\x1b" not in whole, "colours in a pipe"
     sentences = Counter(text for text in re.split(r"(?<=[.!?])\s+|\n", whole) if text.endswith((".", "!", "?")))
     assert [text for text, count in sentences.items() if count > 1 and len(text.split()) > 2] == []
-    for width in WIDTHS:
-        for terminal in (False, True):
-            text = printed(words, width, terminal=terminal)
-            lines = _ESCAPES.sub("", text).splitlines()
-            assert [line for line in lines if cell_len(line) > width] == []
-            assert broken(text, whole) == []
+    for width, terminal in WIDTHS:
+        text = printed(words, width, terminal=terminal)
+        lines = _ESCAPES.sub("", text).splitlines()
+        assert [line for line in lines if cell_len(line) > width] == []
+        assert broken(text, whole) == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)

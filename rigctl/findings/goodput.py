@@ -24,7 +24,7 @@ from rigctl.findings.text import (
     texts_that_vary,
 )
 from rigctl.findings.window import slowest_with_window, window_formula
-from rigctl.limits.limit import BY_WINDOW, LIMITS
+from rigctl.limits.limit import BY_WINDOW
 from rigctl.records import RunInfo
 from rigctl.results.summary import CellSummary
 from rigctl.settings import MPTCP
@@ -205,7 +205,7 @@ def _line_rate(known: Sequence[CellSummary], cells: Sequence[CellSummary], rates
     if not others:
         text, goodput = f"Line rate{where}", rates.range(known)
         return _Headline(
-            f"{text} ({goodput})", f"line rate, {goodput}", [Statement(text, known, holds, known), rates.stated(known)]
+            f"{text} ({goodput})", f"{goodput}, line rate", [Statement(text, known, holds, known), rates.stated(known)]
         )
     at_once = _at_once(known)
     text = f"Line rate{at_once}{',' if at_once else ''} in {len(full)} of {len(known)} tests"
@@ -215,7 +215,7 @@ def _line_rate(known: Sequence[CellSummary], cells: Sequence[CellSummary], rates
         why = limits.pop() if len(limits) == 1 else ""
         rest = f"{rates.range(others, '')} in {numbers_text([cell.cell.number for cell in others])}{why and f', {why}'}"
     statements = [Statement(text, full, holds, known), rates.stated(full), rates.stated(others)]
-    brief = f"line rate in {len(full)} of {len(known)}, {rates.range(known)}"
+    brief = f"{rates.range(known)}, {len(full)} at line rate"
     return _Headline(f"{text} ({rates.range(full)}); {rest}", brief, statements)
 
 
@@ -223,7 +223,7 @@ def _result(cell: CellSummary, cells: Sequence[CellSummary], rates: Rates, unit:
     """Return a test's result in words: `887–905 in test 1 (window 8 KiB, limited by losses)`."""
     every = [each.cell for each in cells]
     varied = dict(zip((each.number for each in every), texts_that_vary(every, how_pairs_differ(every)), strict=True))
-    why = ", ".join(filter(None, [varied[cell.cell.number], "" if LIMITS[cell.limit].is_full else limit_words(cell)]))
+    why = ", ".join(filter(None, [varied[cell.cell.number], "" if cell.at_line_rate else limit_words(cell)]))
     return f"{rates.range([cell], unit)} in test {cell.cell.number}{f' ({why})' if 0 < len(why) <= _LONGEST else ''}"
 
 

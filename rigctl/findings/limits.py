@@ -63,8 +63,9 @@ class LimitSentences:
 
 
 def limit_words(cell: CellSummary) -> str:
-    """Return the limit of a test in words: `limited by the window`; empty if the limit is unknown."""
-    return LIMITS[cell.limit].phrase
+    """Return the limit of a test in words: `limited by the window`; empty if it is unknown or below line rate."""
+    limit = LIMITS[cell.limit]
+    return "" if limit.is_full and not cell.at_line_rate else limit.phrase
 
 
 def bottleneck_text(cell: CellSummary) -> str:

@@ -14,7 +14,7 @@ class Limit:
     """Something that can limit a test."""
 
     word: str  # the limit in columns and in `expect`
-    phrase: str  # in headlines: `limited by the window`; empty if it says no more than the rates
+    phrase: str  # in headlines: `limited by the window`
     meaning: str  # what the word does not say
     is_fault: bool = False  # True: something in the rig is to be mended
     is_goal: bool = False  # True: the test achieved what its link or its settings allow, so there is no remedy
@@ -25,7 +25,7 @@ class Limit:
 
 AT_LINE_RATE: Final = Limit(
     word="line-rate",
-    phrase="",
+    phrase="at line rate",
     meaning="the link is full",
     is_goal=True,
     is_full=True,

@@ -53,6 +53,16 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> User:
     return made
 
 
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> User:
+    """Someone with eight nights, published."""
+    made = User(tmp_path_factory.mktemp("newcomer"))
+    with made.store(create=True) as store:
+        weeks(store, range(8))
+    made.rigctl("publish", "site")
+    return made
+
+
 @pytest.mark.parametrize("name", ["index.html", COURSE])
 def test_a_page_asks_for_nothing_fits_its_screen_and_axe_finds_nothing(browser: Browser, user: User, name: str) -> None:
     with opened(browser, user.folder / "site" / name, bypass_csp=True, offline=True) as page:
@@ -72,18 +82,18 @@ def test_the_cursor_stands_at_the_same_run_in_all_trends(browser: Browser, user:
         assert page.locator(".cursor").count() == charts.count()
 
 
-def test_a_publisher_that_is_killed_leaves_nothing_that_the_next_one_does_not_mend(user: User) -> None:
-    site = user.folder / "killed"
-    killed(user, site, "fsync", 12)  # while it makes pages
+def test_a_publisher_that_is_killed_leaves_nothing_that_the_next_one_does_not_mend(newcomer: User) -> None:
+    site = newcomer.folder / "killed"
+    killed(newcomer, site, "fsync", 6)  # while it makes pages
     assert [path.name for path in site.iterdir()] == [OWN]
     assert (site / OWN / "stage").exists()
-    killed(user, site, "replace", 8)  # while it puts them in their places
+    killed(newcomer, site, "replace", 5)  # while it puts them in their places
     assert not (site / "index.html").exists()
-    assert 0 < len(pages(site)) < len(pages(user.folder / "site"))
-    user.rigctl("publish", "killed")
+    assert 0 < len(pages(site)) < len(pages(newcomer.folder / "site"))
+    newcomer.rigctl("publish", "killed")
     assert dead(site) == []
     assert not (site / OWN / "stage").exists()
-    assert pages(site) == pages(user.folder / "site")
+    assert pages(site) == pages(newcomer.folder / "site")
 
 
 def killed(user: User, site: Path, called: str, times: int) -> None:
@@ -92,9 +102,9 @@ def killed(user: User, site: Path, called: str, times: int) -> None:
     assert done.returncode == -signal.SIGKILL
 
 
-def test_two_publishers_at_once_make_one_site(user: User) -> None:
-    said = [[user.folder / f"{name}{number}" for name in ("out", "errors")] for number in range(2)]
-    publishers = [begun(("publish", "both"), user.folder, user.environment, each) for each in said]
+def test_two_publishers_at_once_make_one_site(newcomer: User) -> None:
+    said = [[newcomer.folder / f"{name}{number}" for name in ("out", "errors")] for number in range(2)]
+    publishers = [begun(("publish", "both"), newcomer.folder, newcomer.environment, each) for each in said]
     try:
         for publisher in publishers:
             publisher.join(DEADLINE_S)
@@ -102,8 +112,8 @@ def test_two_publishers_at_once_make_one_site(user: User) -> None:
         for publisher in publishers:
             publisher.kill()
     assert [publisher.exitcode for publisher in publishers] == [0, 0], [errors.read_text() for _, errors in said]
-    assert dead(user.folder / "both") == []
-    assert pages(user.folder / "both") == pages(user.folder / "site")
+    assert dead(newcomer.folder / "both") == []
+    assert pages(newcomer.folder / "both") == pages(newcomer.folder / "site")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")

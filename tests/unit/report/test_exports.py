@@ -66,10 +66,15 @@ def test_parquet_comes_back_as_the_frame_it_was(level: Level) -> None:
     assert len(back) == len(frames.rows(level))
 
 
+@cache
+def stored(name: str) -> Frames:
+    return load_frames(*pages.stored(name))
+
+
 @pytest.mark.parametrize("level", list(Level))
 def test_runs_of_every_kind_go_into_one_file_with_typed_columns(level: Level) -> None:
     names = sorted(path.stem for path in pages.GOLDEN.glob("*.rigctl"))
-    rows = [row for name in names for row in load_frames(*pages.stored(name)).rows(level)]
+    rows = [row for name in names for row in stored(name).rows(level)]
     back = pd.read_parquet(io.BytesIO(FORMATS["parquet"](rows, level)), dtype_backend="numpy_nullable")
     assert len(back) == len(rows) > 0
     texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}

@@ -113,7 +113,7 @@ def test_a_killed_run_has_died_and_the_latest_table_of_the_store_is_shown(user: 
     with open_store(user.environment["RIGCTL_STORE"]) as store:
         builders.put(store, *builders.gigablox())
     with terminal(user, "display") as idle:
-        idle.shows("of each pair", "no run in progress")
+        idle.shows("of 941.5", "no run in progress")
         killed = user.start("run", "s.yaml", "--quiet", "--no-report")
         try:
             idle.shows("Mbit/s now")

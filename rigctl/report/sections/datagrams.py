@@ -229,16 +229,16 @@ def _passed_texts(best: Sequence[_Fastest], rates: Rates, loss: str, why_above: 
         packets = f"{columns.packets_text(_packets(own[0], rates))} packets/s"
         if share:
             more = [f"{percent_text(cell.efficiency)} % with {_size(cell)}" for cell in own[1:]]
-            parts.append(f"{loss} at {_few([f'{share}{_size(own[0])} bytes ({rate}, {packets})', *more])}")
+            parts.append(f"{loss} at {_few([f'{share}{_size_text(own[0])} ({rate}, {packets})', *more])}")
         else:
             more = [f"{rates.least(cell)} with {_size(cell)}" for cell in own[1:]]
-            parts.append(f"{loss} up to {_few([f'{rate} with {_size(own[0])} bytes ({packets})', *more])}")
+            parts.append(f"{loss} up to {_few([f'{rate} with {_size_text(own[0])} ({packets})', *more])}")
     if own := [one.cell for one in best if one.sent]:
         more = [f"{rates.least(cell)} with {_size(cell)}" for cell in own[1:]]
-        first = f"{rates.least(own[0])} Mbit/s{each} with {_size(own[0])} bytes"
+        first = f"{rates.least(own[0])} Mbit/s{each} with {_size_text(own[0])}"
         parts.append(f"{'' if parts else f'{loss} at '}{_few([first, *more])}, all that the senders sent")
     if own := [one.cell for one in best if one.above]:
-        sizes = f"{some([str(_size(cell)) for cell in own])} bytes"
+        sizes = _size_text(own[0]) if len(own) == 1 else f"{some([str(_size(cell)) for cell in own])} bytes"
         beyond = f"above line rate{why_above and f' ({why_above})'}"
         parts.append(f"{sizes}: {beyond}" if parts else f"{loss} with {sizes}, {beyond}")
     return parts
@@ -268,7 +268,7 @@ def _least_lossy(view: RunView, known: Sequence[CellSummary], rates: Rates) -> F
     loss = f"{_loss_text(least, view.cells)} % loss at"
     return Finding(
         "datagrams",
-        f"{loss} {rate} with {_size(least)} bytes ({packets} packets/s), the least of {plural(len(known), 'test')}",
+        f"{loss} {rate} with {_size_text(least)} ({packets} packets/s), the least of {plural(len(known), 'test')}",
         Weight.ANSWER,
         subject=tests([least.cell.number]),
         numbers={"goodput_mbps": min(rates.of(least)), "packets_per_s": _packets(least, rates)},
@@ -279,6 +279,10 @@ def _least_lossy(view: RunView, known: Sequence[CellSummary], rates: Rates) -> F
 
 def _size(cell: CellSummary) -> int:
     return cell.cell.message_bytes or 0
+
+
+def _size_text(cell: CellSummary) -> str:
+    return plural(_size(cell), "byte")
 
 
 def _packets(cell: CellSummary, rates: Rates) -> float:

@@ -310,7 +310,8 @@ def _table(lines: Sequence[_Line], regressions: Regressions, told: Sequence[Setu
     rows = []
     for (shift, state), line in zip(lines, drawn, strict=True):
         facts = facts_text([fact for fact in shift.facts if fact not in told])
-        sentences = [*(["Accepted."] if state == _ACCEPTED else []), *([f"Changed {when}: {facts}."] if facts else [])]
+        changed = f"Changed {when}: {facts}." if facts else ""
+        sentences = [text for text in ("Accepted." if state == _ACCEPTED else "", changed) if text]
         numbers = (notes.setdefault(" ".join(sentences), len(notes) + 1),) if sentences else ()
         share, tests = shift.ratio - 1, shift.series.tests
         entries = (

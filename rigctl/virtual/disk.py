@@ -29,7 +29,7 @@ from rigctl.base.errors import RigError
 from rigctl.virtual.layout import Layout
 
 SHOWN_AT: Final = "/var/tmp"  # noqa: S108
-"""Where a node sees its slow disk: the default of `folder` in a scenario."""
+"""Path of a node's slow disk: the default of `folder` in a scenario."""
 _DEVICE: Final = "/dev/fuse"
 _DISKS: Final = Path("/run/rigctl/disk")
 _MS_NOSUID_NODEV: Final = 2 | 4  # values from linux/mount.h
@@ -39,7 +39,7 @@ _PR_SET_TIMERSLACK: Final = 29  # value from linux/prctl.h
 
 
 class _Ask(IntEnum):
-    """What the kernel asks for."""
+    """Requests of the kernel."""
 
     LOOKUP = 1
     FORGET = 2

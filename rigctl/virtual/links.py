@@ -156,11 +156,14 @@ def router_lines(ipv6: bool) -> Iterator[str]:
 
 def node_shaping_lines(place: Place, mtu: int, action: Action = "replace") -> Iterator[str]:
     """Yield the `tc -batch` line with the bucket for what a node sends; none if its link is unlimited."""
-    if place.shaped_bps is not None:
-        line = _bucket_line(NODE_INTERFACE, place.shaped_bps, mtu, _QUEUE_FRAMES * (mtu + _FRAME_HEADER), action)
+    if place.shaped_bps is None:
+        return
+    line = _bucket_line(NODE_INTERFACE, place.shaped_bps, mtu, _QUEUE_FRAMES * (mtu + _FRAME_HEADER), action)
+    if place.disk_bps is not None:
         peak_bps = int(_PEAK * shaper_bps(place.shaped_bps, mtu))
         largest = math.ceil(_SUPER_PACKET / (mtu - _MOST_HEADERS)) * (mtu + _FRAME_HEADER)
-        yield line if place.disk_bps is None else f"{line} peakrate {peak_bps}bit mtu {largest}b"
+        line += f" peakrate {peak_bps}bit mtu {largest}b"
+    yield line
 
 
 def link_socket() -> socket.socket:

@@ -46,7 +46,7 @@ def _distances(values: Sequence[float]) -> list[float]:
 
 
 class Retransmits(StrEnum):
-    """What retransmits have to do with the variation of a test's repetitions."""
+    """The part that retransmits have in the variation of a test's repetitions."""
 
     NONE = "none"  # nothing was retransmitted
     CAUSE = "cause"

@@ -24,6 +24,7 @@ from rigctl.analysis.views.matrix import (
     settings_of,
     trend,
 )
+from rigctl.base.texts import either
 from rigctl.base.units import format_duration, format_rate, size_words
 from rigctl.base.values import group_by, most
 from rigctl.conditions.keys import RESIZE_SYSCTL
@@ -329,7 +330,7 @@ def _column_text(own: Sequence[tuple[ConditionPanels, FlowsColumn]], flows_vary:
     """Return settings with their highest totals: `total window 32 KiB and 4 or 10 flows (3.56 and 1.19 Gbit/s)`."""
     condition, first = own[0]
     counts = [str(column.flows) for _, column in own]
-    flows = f"{' or '.join(filter(None, [', '.join(counts[:-1]), counts[-1]]))} flow{'' if counts == ['1'] else 's'}"
+    flows = f"{either(counts)} flow{'' if counts == ['1'] else 's'}"
     words = [lower_first(panel_title(first.setting)), flows if flows_vary else ""]
     under = f" under {_name_of(condition)}" if conditions > 1 else ""
     rates = join_list([gbps(column.goodput_mbps) for _, column in own])

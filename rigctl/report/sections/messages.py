@@ -71,7 +71,7 @@ _NOISY: Final = 0.05
 _REACHED: Final = (0.93, 0.97)
 """The answer on blast tests says from which size on these shares of the ceiling are reached."""
 _ROWS_OF_EXCEPTION: Final = 8
-"""Of so many sizes one may be an exception, which is named: a single noisy size must not move where a share begins."""
+"""One in this number of sizes may be an exception, which is named, so that a noisy size does not move the answer."""
 _FLAT: Final = 1.25
 """Round trips up to this multiple of the smallest size's round trip count as about the same."""
 _DELAYED_NS: Final = (36e6, 50e6)

@@ -268,7 +268,7 @@ def _ceiling_of_pairs(cells: Sequence[CellSummary]) -> FilledColumn:
 
 EFFICIENCY_HEAD: Final = Column("Efficiency", "%", "derived", short="% of\nceiling", share_of="Ceiling", minor=-1)
 LINE_RATE_HEAD: Final = replace(EFFICIENCY_HEAD, short="% of\nline rate")
-"""Of datagrams, whose ceiling is the line rate for their size."""
+"""Head for datagrams, whose ceiling is the line rate for their size."""
 
 
 def efficiency_entry(share: float | None, above_ceiling: bool = False) -> Entry:

@@ -360,6 +360,11 @@ void flow_sample(struct flow *flow)
     row[1] = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
     if (flow->multipath != NULL && atomic_load(&flow->ended))
         flow->multipath->ending = true;
+    if (flow_samples_highest(flow)) {
+        row[2] = atomic_load_explicit(&flow->highest, memory_order_relaxed);
+        flow->samples.count++;
+        return;
+    }
     if (columns >= COLUMNS_SENDER)
         read_known(flow, &totals);
     else if (columns > COLUMNS_RECEIVER || (flow->multipath != NULL && !flow->multipath->ending))

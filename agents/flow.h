@@ -9,6 +9,7 @@
 
 #define TOKEN_BYTES 16
 #define COLUMNS_RECEIVER 2   /* columns of a receiver's samples: t_ns bytes */
+#define COLUMNS_DATAGRAMS 3  /* columns of a receiver of numbered datagrams: t_ns bytes highest */
 #define COLUMNS_PROBE 3      /* columns of a probe's samples: t_ns answered rtt_ns */
 #define COLUMNS_SUBFLOWS 3   /* columns of a sender with several subflows: t_ns bytes retransmits */
 #define COLUMNS_SENDER 6     /* columns of a sender's samples: t_ns bytes retransmits rtt_us cwnd mss … */
@@ -90,6 +91,7 @@ struct flow {
         int count, room;
     } samples;
     _Atomic int64_t bytes;
+    _Atomic int64_t highest; /* receiver of a stream of datagrams: highest sequence number so far, plus one */
     _Atomic bool stopping; /* the flow's time is over, or the flow was stopped */
     _Atomic bool stopped;  /* the flow was stopped by an order or by the failure of another flow */
     _Atomic bool ended;
@@ -111,10 +113,18 @@ void wake_main_loop(void);
 extern unsigned char data_bytes[DATA_BYTES];
 void data_fill(void);
 
+/* Tell whether the samples of a flow have the highest sequence number: losses over time follow from it. */
+static inline bool flow_samples_highest(const struct flow *flow)
+{
+    return !flow->sender && flow->work->bursts && flow->request->size >= DATAGRAM_HEADER;
+}
+
 static inline int flow_columns(const struct flow *flow)
 {
     if (flow->sender && flow->work->paced)
         return COLUMNS_PROBE;
+    if (flow_samples_highest(flow))
+        return COLUMNS_DATAGRAMS;
     if (!flow->sender || flow->datagram.fd >= 0 || !flow->samples.counted)
         return COLUMNS_RECEIVER;
     if (flow->samples.multipath)

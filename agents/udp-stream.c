@@ -273,6 +273,7 @@ static void udp_stream_receive(struct flow *flow)
             break;
         if (counted == 0)
             continue;
+        atomic_store_explicit(&flow->highest, flow->datagram.counts->next, memory_order_relaxed);
         flow_count_received(flow, flow->datagram.fd, now, counted);
     }
     datagrams_end(flow->datagram.counts);

@@ -30,6 +30,7 @@ _RECEIVER_COLUMNS: Final = ("t_ns", "bytes")
 _COLUMNS: Final = (
     _SENDER_COLUMNS,
     _RECEIVER_COLUMNS,
+    (*_RECEIVER_COLUMNS, "highest"),  # samples of a receiver of numbered datagrams
     (*_SENDER_COLUMNS, "advertised_window"),
     _SENDER_COLUMNS[:3],  # samples of a sender with several subflows
     ("t_ns", "answered", "rtt_ns"),  # samples of a sender of probes

@@ -14,10 +14,11 @@ Columns of `rigctl export` and of the frames in `rigctl.results.frames`. Generat
 
 Columns may be added; none is renamed. Unknown is an empty field in CSV, `null` in JSON and Parquet, `–` in Markdown;
 never 0. A dot marks the levels of export (`--level`) that have the column: `cells` (**c**, one row per test),
-**p**airs, **f**lows, **i**ntervals, **b**ins, **h**istogram. `cell` is the number of a test in the scenario's order.
+**p**airs, **f**lows, **i**ntervals, **b**ins, **h**istogram, **ph**ases. `cell` is the number of a test in the
+scenario's order.
 
-| column | unit | type | c | p | f | i | b | h | meaning |
-|:--|:--|:--|:-:|:-:|:-:|:-:|:-:|:-:|:--|
+| column | unit | type | c | p | f | i | b | h | ph | meaning |
+|:--|:--|:--|:-:|:-:|:-:|:-:|:-:|:-:|:-:|:--|
 """
 _SETTINGS_HEAD = """
 ## Settings

@@ -28,6 +28,9 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "stratus-put": ("stratus-put",),
     "udp": ("udp",),
     "qos": ("qos",),
+    "head-of-line": ("head-of-line",),
+    "incast": ("incast",),
+    "interference": ("interference",),
     "stratus-udp": ("stratus-udp",),
     "nettest-pingpong": ("nettest-pingpong-100k",),
     "nettest-blast": ("nettest-blast",),
@@ -55,7 +58,16 @@ CHECKS: Final = ("10gbe", "10gbe-mended")
 """Rigs, of which `rigctl check` says what it found."""
 SITE: Final = "site"
 """Three weeks of nights as a static site (site_sample.py)."""
-PICTURES: Final = ("gigablox-60s", "das2-quick-8g", "10gbe-mesh", "nettest-pingpong", "stratus", "qos", "compare")
+PICTURES: Final = (
+    "gigablox-60s",
+    "das2-quick-8g",
+    "10gbe-mesh",
+    "nettest-pingpong",
+    "stratus",
+    "qos",
+    "head-of-line",
+    "compare",
+)
 """Those that README and documentation show."""
 COLUMNS: Final = "80"
 

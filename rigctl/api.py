@@ -61,7 +61,7 @@ class Run:
 
     @cached_property
     def frames(self) -> Frames:
-        """Return pandas frames: cells, pairs, flows, intervals, bins, histogram (docs/reference/columns.md)."""
+        """Return pandas frames: cells, pairs, flows, intervals, bins, histogram, phases (docs/reference/columns.md)."""
         return Frames(self._results)
 
     @cached_property

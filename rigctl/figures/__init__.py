@@ -14,9 +14,19 @@ from rigctl.figures.figure import ALL_LEVELS, Figure, FlowGroup, combine_streams
 from rigctl.figures.messages import MESSAGE_FIGURES
 from rigctl.figures.probes import PROBES
 from rigctl.figures.processors import PROCESSOR_FIGURES
-from rigctl.figures.streams import BYTES, GOODPUT, GOODPUT_MEDIAN, RETRANSMITS, START_SKEW, STREAM_FIGURES
+from rigctl.figures.streams import (
+    BYTES,
+    FAIRNESS,
+    GOODPUT,
+    GOODPUT_LEAST,
+    GOODPUT_MEDIAN,
+    LONGEST_GAP,
+    RETRANSMITS,
+    START_SKEW,
+    STREAM_FIGURES,
+)
 from rigctl.settings import PARALLEL, SETTINGS, setting_columns
-from rigctl.settings.setting import BUCKETS, ONLY_FLOWS, DataColumn, Level, as_column
+from rigctl.settings.setting import BUCKETS, MEASURED, ONLY_FLOWS, PHASED, DataColumn, Level, as_column
 
 __all__ = ["BY_NAME", "COLUMNS", "FIGURES", "NAMES", "DataColumn", "Figure", "FlowGroup", "Level"]
 __all__ += ["columns_at", "combine_streams", "dtype"]
@@ -58,7 +68,24 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
     ),
     as_column("reason", "", "why the status is not ok; if it is ok, which pairs were not measured, and why"),
     DataColumn(name="test", unit="", levels=ALL_LEVELS, meaning="kind of test, such as tcp"),
-    as_column("class", "", "traffic class; all classes are measured at once; empty if the scenario has no classes"),
+    DataColumn(
+        name="class",
+        unit="",
+        levels=MEASURED | PHASED,
+        meaning="traffic class; all classes are measured at once; empty if the scenario has no classes",
+    ),
+    DataColumn(
+        name="phase",
+        unit="",
+        levels=PHASED,
+        meaning="before, during or after other classes start and stop beside the class",
+    ),
+    DataColumn(
+        name="start_s", unit="s", levels=PHASED, meaning="start of the phase, after the start of the test", digits=3
+    ),
+    DataColumn(
+        name="stop_s", unit="s", levels=PHASED, meaning="end of the phase, after the start of the test", digits=3
+    ),
     as_column("condition", "", "condition (host settings) of the test; empty if the nodes are measured as they are"),
     DataColumn(
         name="pairs",
@@ -122,7 +149,14 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
         meaning="number of round trips or loss bursts in the bucket; an empty bucket has no row",
     ),
     *(column for setting in _CONNECTION for column in columns_of_setting(setting)),
-    as_column("duration_s", "s", "length of the measurement interval: all flows run, omitted start excluded", 3),
+    DataColumn(
+        name="duration_s",
+        unit="s",
+        levels=MEASURED | PHASED,
+        meaning="length of the measurement interval: all flows run, omitted start excluded; of a phase, without the "
+        "time in which its load settles",
+        digits=3,
+    ),
     BYTES,
     GOODPUT,
     DataColumn(
@@ -133,6 +167,9 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
         digits=1,
     ),
     GOODPUT_MEDIAN,
+    GOODPUT_LEAST,
+    FAIRNESS,
+    LONGEST_GAP,
     *DATAGRAM_FIGURES,
     RETRANSMITS,
     *STREAM_FIGURES,
@@ -147,7 +184,7 @@ FIGURES: Final[Mapping[str, Figure[Any]]] = {column.name: column for column in C
 NAMES: Final = {level: tuple(column.name for column in COLUMNS if level in column.levels) for level in Level}
 """Maps each level to the names of its columns, in table order."""
 _TEXT: Final = frozenset(
-    {"run", "status", "reason", "test", "class", "source", "destination", "direction", "condition"}
+    {"run", "status", "reason", "test", "class", "phase", "source", "destination", "direction", "condition"}
     | {figure.name for figure in FIGURES.values() if figure.is_text}
     | {name for name, kind in setting_columns().items() if kind is str}
 )

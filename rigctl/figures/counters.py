@@ -7,6 +7,12 @@ from rigctl.settings.setting import Level
 
 _CELLS: Final = frozenset({Level.CELLS})
 _PAIRS: Final = frozenset({Level.PAIRS})
+SENDER_PAUSED: Final[Figure[float]] = Figure(
+    name="sender_paused",
+    unit="",
+    levels=_PAIRS,
+    meaning="pause frames that the switch sent to the sender during the repetition",
+)
 COUNTER_FIGURES: Final[tuple[Figure[float], ...]] = (
     Figure(
         name="trunk_octets",
@@ -38,6 +44,19 @@ COUNTER_FIGURES: Final[tuple[Figure[float], ...]] = (
         unit="B",
         levels=_PAIRS,
         meaning="octets sent by the switch at the receiver's port",
+    ),
+    SENDER_PAUSED,
+    Figure(
+        name="receiver_asks_pause",
+        unit="",
+        levels=_PAIRS,
+        meaning="pause frames that the receiver sent to the switch during the repetition",
+    ),
+    Figure(
+        name="damaged_frames",
+        unit="",
+        levels=_PAIRS,
+        meaning="frames with a wrong checksum or alignment that the switch received from both ends",
     ),
 )
 """Figures of switch counters, in the order of the column table."""

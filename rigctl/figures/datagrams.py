@@ -7,7 +7,7 @@ from rigctl.base.values import divide, mean, most, total
 from rigctl.figures.figure import Figure, FlowGroup
 from rigctl.model.latency import middle_ns
 from rigctl.records import Datagrams, Side
-from rigctl.settings.setting import MEASURED
+from rigctl.settings.setting import MEASURED, PHASED
 
 _UDP: Final = ("udp",)
 
@@ -63,14 +63,14 @@ SENT_MBPS: Final = Figure(
 SENT: Final = Figure(
     name="datagrams_sent",
     unit="",
-    levels=MEASURED,
+    levels=MEASURED | PHASED,
     meaning="UDP datagrams handed to the senders' kernels",
     compute=_of_sent("count"),
 )
 LOST: Final = Figure(
     name="datagrams_lost",
     unit="",
-    levels=MEASURED,
+    levels=MEASURED | PHASED,
     meaning="datagrams that were sent and did not arrive",
     compute=_count_lost,
     kinds=_UDP,
@@ -78,7 +78,7 @@ LOST: Final = Figure(
 LOSS: Final = Figure(
     name="loss_pct",
     unit="%",
-    levels=MEASURED,
+    levels=MEASURED | PHASED,
     meaning="share of sent datagrams that were lost",
     digits=4,
     compute=_loss_pct,

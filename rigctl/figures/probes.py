@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rigctl.figures.figure import TCP_AND_UDP, TESTS, ComparedAs, Figure, FlowGroup, ShownAs
+from rigctl.settings.setting import PHASED
 
 
 def _rise_us(group: FlowGroup) -> float | None:
@@ -20,11 +21,12 @@ def _probe_figure(
     alias: str = "",
     compared: ComparedAs | None = None,
     shown: ShownAs | None = None,
+    phased: bool = True,
 ) -> Figure[float]:
     return Figure(
         name=name,
         unit=unit,
-        levels=TESTS,
+        levels=TESTS | PHASED if phased else TESTS,
         meaning=meaning,
         digits=digits,
         compute=of,
@@ -43,6 +45,7 @@ IDLE: Final = _probe_figure(
     1,
     lambda group: group.idle.percentile_us(50),
     shown=ShownAs("Idle round trip", "ms", per_unit=1e3, short="Idle\nms", minor=1),
+    phased=False,
 )
 IDLE_P99: Final = _probe_figure(
     "latency_idle_p99_us",
@@ -50,6 +53,7 @@ IDLE_P99: Final = _probe_figure(
     "99th percentile of the probes' round-trip time before the streams",
     1,
     lambda group: group.idle.percentile_us(99),
+    phased=False,
 )
 LOADED: Final = _probe_figure(
     "latency_loaded_p50_us",
@@ -69,7 +73,9 @@ LOADED_P99: Final = _probe_figure(
     lambda group: group.loaded.percentile_us(99),
     "rtt_p99",
 )
-RISE: Final = _probe_figure("latency_rise_us", "us", "latency_loaded_p50_us - latency_idle_p50_us", 1, _rise_us)
+RISE: Final = _probe_figure(
+    "latency_rise_us", "us", "latency_loaded_p50_us - latency_idle_p50_us", 1, _rise_us, phased=False
+)
 RPM: Final = _probe_figure(
     "latency_rpm",
     "",
@@ -77,6 +83,7 @@ RPM: Final = _probe_figure(
     0,
     lambda group: group.loaded.per_minute,
     shown=ShownAs("Round trips per minute", minor=2),
+    phased=False,
 )
 LOST_PROBES: Final = _probe_figure(
     "latency_lost_pct",

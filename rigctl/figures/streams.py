@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from rigctl.base.values import divide, least, mean, total
+from rigctl.base.values import divide, least, mean, most, total
 from rigctl.figures.figure import ALL_LEVELS, TCP_AND_UDP, TCP_LEVELS, ComparedAs, Figure, FlowGroup
 from rigctl.records import Side, TcpInfo
 from rigctl.settings import DSCP
-from rigctl.settings.setting import MEASURED, ONLY_FLOWS, Level
+from rigctl.settings.setting import MEASURED, ONLY_FLOWS, PHASED, Level
 
 _ECN: Final = 3  # mask of the two ECN bits in the traffic class byte of an IP header (RFC 3168)
 _CE: Final = 3  # value of the ECN bits in a packet that met congestion (RFC 3168)
@@ -96,10 +96,40 @@ GOODPUT_MEDIAN: Final[Figure[float]] = Figure(
     digits=1,
     kinds=TCP_AND_UDP,
 )
+GOODPUT_LEAST: Final[Figure[float]] = Figure(
+    name="goodput_min_mbps",
+    unit="Mbit/s",
+    levels=frozenset({Level.CELLS}),
+    meaning="goodput of the slowest pair and direction",
+    digits=1,
+    over_repetitions=least,
+    kinds=TCP_AND_UDP,
+    higher_is_better=True,
+)
+FAIRNESS: Final[Figure[float]] = Figure(
+    name="fairness",
+    unit="",
+    levels=frozenset({Level.CELLS}),
+    meaning="Jain's index of the goodputs of all pairs and directions: 1 if all are equal, 1 ÷ n if one of n has all; "
+    "empty for one pair",
+    digits=3,
+    kinds=TCP_AND_UDP,
+    higher_is_better=True,
+)
+LONGEST_GAP: Final[Figure[float]] = Figure(
+    name="gap_max_s",
+    unit="s",
+    levels=frozenset({Level.CELLS, Level.PAIRS}),
+    meaning="longest time, of 0.2 s or more, in which a pair received nothing; 0 if there was none",
+    digits=1,
+    over_streams=most,
+    over_repetitions=most,
+    kinds=TCP_AND_UDP,
+)
 RETRANSMITS: Final = Figure(
     name="retransmits",
     unit="",
-    levels=TCP_LEVELS,
+    levels=TCP_LEVELS | PHASED,
     meaning="TCP segments retransmitted in the measurement interval; of messages, by the connection",
     compute=_retransmits,
     over_streams=total,

@@ -10,7 +10,17 @@ from rigctl.analysis.views.mesh import Way
 from rigctl.base.units import digits_text
 from rigctl.base.values import group_by
 from rigctl.findings import Finding, FindingValue, Severity, Weight, tests
-from rigctl.findings.text import MOST_LISTED, UNKNOWN, join_list, lost_text, numbers_text, pct_text, rate_text, span
+from rigctl.findings.text import (
+    MOST_LISTED,
+    UNKNOWN,
+    count_text,
+    join_list,
+    lost_text,
+    numbers_text,
+    pct_text,
+    rate_text,
+    span,
+)
 from rigctl.findings.window import LARGER_WINDOW, raise_sysctl, window_findings, window_limit_text
 from rigctl.limits import limit as limits
 from rigctl.limits.ceilings import losses_allow_mbps
@@ -148,6 +158,21 @@ def _which(cells: Sequence[CellSummary]) -> str:
 
 def _ends(cell: CellSummary) -> str:
     return f"{cell.binding.stream.sender} and {cell.binding.stream.receiver}" if cell.binding else "both ends"
+
+
+_LESS_PAUSE: Final = (
+    "Find the full port, whose queue makes the switch ask. Lower its load, or turn off flow control at {ports} and at "
+    "the sender's card (ethtool -A DEVICE rx off): the switch then drops what does not fit."
+)
+
+
+def _explain_pause(cell: CellSummary) -> Explanation:
+    numbers = cell.verdict.numbers
+    frames, ports = numbers.get("pause_frames"), numbers.get("paused_by")
+    sender = cell.binding.stream.sender if cell.binding else "the sender"
+    count = count_text(frames if isinstance(frames, float | int) else None)
+    why = f"{ports} sent {count} pause frames to {sender}, whose own queue stood meanwhile"
+    return Explanation("pause frames", why, _LESS_PAUSE.format(ports=ports))
 
 
 _SLOWER_PATH: Final = "Look for the {what} between {ends}, or correct the rate in the rig file."
@@ -432,6 +457,7 @@ LIMIT_SENTENCES: Final[Mapping[str, LimitSentences]] = {
             advice=_look_before,
         ),
         _explained(limits.BY_SHARED_LINK, _explain_shared_link, _FEWER),
+        _explained(limits.BY_PAUSE, _explain_pause, _LESS_PAUSE),
         _explained(
             limits.BY_OTHER_TRAFFIC,
             _explain_other_traffic,

@@ -42,6 +42,12 @@ BY_OTHER_TRAFFIC: Final = Limit(
     meaning="traffic outside the run on the path",
     is_fault=True,
 )
+BY_PAUSE: Final = Limit(
+    word="paused",
+    phrase="stopped by pause frames",
+    meaning="pause frames of the switch or of another port stopped the sender (flow control)",
+    of_product=True,
+)
 BY_PATH: Final = Limit(
     word="path",
     phrase="limited by the path",
@@ -109,6 +115,7 @@ LIMITS: Final[Mapping[str, Limit]] = {
         AT_LINE_RATE,
         BY_SHARED_LINK,
         BY_OTHER_TRAFFIC,
+        BY_PAUSE,
         BY_PATH,
         BY_WINDOW,
         BY_LOSSES,

@@ -84,6 +84,9 @@ class Evidence(NamedTuple):
     quota_receiver: float | None = None
     disk_read: float | None = None  # share of the sender's time that reading the disk took
     disk_write: float | None = None  # share of the receiver's time that writing the disk took
+    pause_frames: float | None = None  # pause frames that the sender's card received, or its switch port sent
+    pause_allows: float | None = None  # share of time that these frames can have stopped the sender, at most
+    paused_by: str | None = None  # ports that sent them
     processors: str | None = None  # busy with the run: `machine`, `sender` or `receiver`; with other programs: `others`
     busy_pct: float | None = None  # how busy the run kept the busiest processor of its nodes
     others_pct: float | None = None
@@ -319,6 +322,17 @@ def _does_not_halve(seen: KnownEvidence) -> bool:
     return not seen.halves
 
 
+@needing("pause_allows")
+def _paused_long_enough(seen: KnownEvidence) -> bool:
+    """Tell whether pause frames can have stopped the sender for as long as it did not send.
+
+    A frame asks for a time that it does not tell counters, and another frame may end it.
+    """
+    achieved = seen.asked_share if seen.asked_share is not None else seen.efficiency
+    return achieved is not None and bool(seen.pause_allows >= 1 - achieved)
+
+
+_PAUSED: Final = (above("pause_frames", 0.0), known("paused_by"), _paused_long_enough, _link_not_full)
 _QUEUE: Final = (at_least("queue_ms", _QUEUE_MS), at_least("queue_growth", _FLAT))
 _SMALL_FRAMES: Final = (reaching("efficiency", LINE_RATE), at_least("larger_frames", _LARGER_FRAMES))
 _OTHER_COUNTER: Final = known("other_mbps", "other_link", "other_counter")
@@ -375,6 +389,10 @@ RULES: Final[tuple[Rule, ...]] = (
         "other-traffic",
         "link full with other traffic",
         (at_least("other_share", OTHERS), at_least("link_share", _NEARLY), _LINK_POSSIBLE, _OTHER_COUNTER),
+    ),
+    Rule("paused", "pause frames behind a queue", (*_PAUSED, *_QUEUE)),
+    Rule(
+        "paused", "pause frames hold datagrams", (*_PAUSED, below("sent_share", LINE_RATE), below("lost_share", _LOSSY))
     ),
     Rule("sender", "quota", (at_least("quota_sender", _THROTTLED), _sender_held_more), "quota"),
     Rule("receiver", "quota", (at_least("quota_receiver", _THROTTLED),), "quota"),

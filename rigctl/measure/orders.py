@@ -23,6 +23,7 @@ class StreamEnds:
     token: str  # 32 hexadecimal digits, with which data connections must begin
     probing: bool = False  # True for probes of the round-trip time beside the stream
     traffic_class: str | None = None  # None: the test has no traffic classes
+    span_s: tuple[float, float] = (0.0, 0.0)  # when the flows start and stop, in s after the start of the test
 
     @property
     def sender(self) -> str:
@@ -39,14 +40,14 @@ def channels(cells: Iterable[Cell], new_token: Callable[[], str]) -> tuple[Strea
     Only a test with `latency_ms` has probes. `new_token()` returns 128 random bits.
     """
     wanted = [
-        (stream, probing, cell.traffic_class)
+        (stream, probing, cell.traffic_class, cell.span_s)
         for cell in cells
         for probing in ((False,) if cell.latency_ms is None else (False, True))
         for stream in cell.streams
     ]
     return tuple(
-        StreamEnds(number, stream, new_token(), probing, name)
-        for number, (stream, probing, name) in enumerate(wanted, 1)
+        StreamEnds(number, stream, new_token(), probing, name, span_s)
+        for number, (stream, probing, name, span_s) in enumerate(wanted, 1)
     )
 
 

@@ -138,7 +138,7 @@ def invalid_reason(
         skew_ms, limit_ms = window.skew_ns / 1e6, max_skew_s * 1e3
         decimals = next((count for count in (1, 3) if round(skew_ms, count) > limit_ms), 6)
         return f"start skew {skew_ms:.{decimals}f} ms exceeds the limit of {limit_ms:g} ms"
-    asked_s = cell.duration_s - cell.omit_s
+    asked_s = cell.sending_s - cell.omit_s
     least_s = asked_s - max(_LATE_SHARE * asked_s, max_skew_s)
     if window.length_s < least_s:
         return f"all flows ran together for {window.length_s:.2f} s of {asked_s:g} s (minimum {least_s:.2f} s)"

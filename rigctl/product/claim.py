@@ -179,7 +179,7 @@ def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bo
         return
     if missed:
         yield "it misses an expectation of the scenario"
-    counted_s = cell.duration_s - cell.omit_s
+    counted_s = cell.sending_s - cell.omit_s
     if counted_s < _LEAST_TIME_S:
         yield f"each repetition measures {counted_s:.3g} s, at least {_LEAST_TIME_S:g} s are needed"
     if summary.counted >= LEAST_REPETITIONS and any(map(_differ, test.mbps)):

@@ -41,6 +41,8 @@ from rigctl.records.plan import (
     Stream,
     Trunk,
     Until,
+    have_roles,
+    nodes_of_tests,
     settings_words,
     several_sets,
 )
@@ -48,6 +50,7 @@ from rigctl.records.run import (
     ANSWER,
     BASELINE,
     CONFIRMS,
+    CONTROL,
     OWN_TAGS,
     Acceptance,
     Facts,

@@ -41,7 +41,8 @@ class Bins:
 class Series:
     """Samples of one side of a flow as columns of equal length: the times `t_ns`, and the values at these times.
 
-    All series have `t_ns` and `bytes`. A sender also has `retransmits`, `rtt_us`, `cwnd` (segments), `mss`, and
+    All series have `t_ns` and `bytes`. A receiver of numbered datagrams also has `highest`: the highest sequence number
+    plus one. A sender of TCP also has `retransmits`, `rtt_us`, `cwnd` (segments), `mss`, and
     `advertised_window` if its kernel reports this window.
     """
 
@@ -243,8 +244,9 @@ class PortSeries:
     Columns of equal length have the values as the switch reports them: `t_ns` (controller's clock, half-way between
     request and answer), `took_ns` (time from request to answer), `in_octets`, `out_octets`, `in_packets`,
     `out_packets`, `in_discards`, `out_discards`, `in_errors`, `out_errors`, `discontinuity` (in 10 ms,
-    ifCounterDiscontinuityTime). "In" is into the switch. A value of -1 is unknown; a column without known values is
-    left out.
+    ifCounterDiscontinuityTime); before and after the traffic also `in_pause`, `out_pause` (frames), `fcs_errors`,
+    `alignment_errors`, `late_collisions`. "In" is into the switch. A value of -1 is unknown; a column without known
+    values is left out.
     """
 
     switch: str  # key of the switch in the rig file

@@ -105,6 +105,8 @@ class Cell:
     latency_ms: int | None = None  # streams: interval between round-trip probes; None: no probes
     traffic_class: str | None = None  # name of a traffic class of the scenario (`classes`), if any
     group: int | None = None  # number of the first of the tests measured together; None: measured alone
+    start_s: float = 0.0  # when the flows start, in s after the start of the test; only classes start later
+    stop_s: float | None = None  # when the flows stop, in s after the start of the test; None: at its end
 
     def __getitem__(self, setting: Setting[_T]) -> _T:
         """Return the requested value of a setting; None if not requested."""
@@ -126,6 +128,17 @@ class Cell:
     def in_messages(self) -> bool:
         """Tell whether the test counts messages; other tests count bytes in a measurement interval."""
         return self.kind.in_messages
+
+    @property
+    def span_s(self) -> tuple[float, float]:
+        """Return when the flows start and stop, in s after the start of the test."""
+        return self.start_s, self.duration_s if self.stop_s is None else self.stop_s
+
+    @property
+    def sending_s(self) -> float:
+        """Return for how long the flows send, `omit_s` included."""
+        start_s, stop_s = self.span_s
+        return stop_s - start_s
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -154,10 +167,27 @@ REQUESTED: Final = {
 """Maps a stored name to its setting, for the settings in `Cell.settings`; other settings have a field in `Cell`."""
 
 
+def nodes_of_tests(cells: Iterable[Cell]) -> tuple[str, ...]:
+    """Return the names of all nodes of some tests, each once, in the order of the tests."""
+    return tuple(dict.fromkeys(node for cell in cells for node in cell.nodes))
+
+
 def several_sets(cells: Iterable[Cell]) -> bool:
-    """Tell whether tests use different pairs of nodes but all the same number of pairs, as in a mesh."""
-    sets = {cell.pairs for cell in cells}
-    return len(sets) > 1 and len({len(pairs) for pairs in sets}) == 1
+    """Tell whether tests use different pairs of nodes but all the same number of pairs, as in a mesh.
+
+    Traffic classes may have pairs of their own, which are no mesh.
+    """
+    every = tuple(cells)
+    sets = {cell.pairs for cell in every}
+    if len(sets) < 2 or len({len(pairs) for pairs in sets}) > 1:
+        return False
+    return len({(cell.first, cell.pairs) for cell in every}) == len({cell.first for cell in every})
+
+
+def have_roles(cells: Iterable[Cell]) -> bool:
+    """Tell whether traffic classes that are measured together have different pairs, or send at different times."""
+    roles = {(cell.first, cell.pairs, cell.span_s) for cell in cells}
+    return len(roles) > len({first for first, _, _ in roles})
 
 
 def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dict[str, str]:
@@ -302,7 +332,7 @@ class RunPlan:
     @property
     def nodes(self) -> tuple[str, ...]:
         """Return the names of all nodes in the tests, each once, in the order of the tests."""
-        return tuple(dict.fromkeys(node for cell in self.cells for node in cell.nodes))
+        return nodes_of_tests(self.cells)
 
     def condition_mtu(self, name: str | None) -> int | None:
         """Return the MTU that the condition `name` gives every node; None if the nodes keep their MTU."""

@@ -103,6 +103,8 @@ class RunInfo:
 
 CONFIRMS: Final = "rigctl.confirms"
 """Tag of a run that measures a changed night again to confirm the change. The value is the id of that night's run."""
+CONTROL: Final = "rigctl.control"
+"""Tag of a run from whose figures those of another run are subtracted. The value is the id of that run."""
 ANSWER: Final = "rigctl.answer"
 """Tag of a run that has ended. The value is the headline of its results in a few words."""
 BASELINE: Final = "baseline"

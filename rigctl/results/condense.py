@@ -18,7 +18,7 @@ from rigctl.figures import FIGURES, Figure, FlowGroup, Level, combine_streams
 from rigctl.figures.ceilings import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.effective import WINDOW_EFFECTIVE
 from rigctl.figures.messages import THROUGHPUT, over_flows
-from rigctl.figures.streams import GOODPUT, GOODPUT_MEDIAN
+from rigctl.figures.streams import FAIRNESS, GOODPUT, GOODPUT_LEAST, GOODPUT_MEDIAN, LONGEST_GAP
 from rigctl.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors_of_node
 from rigctl.limits.links import (
     DataPath,
@@ -34,12 +34,14 @@ from rigctl.limits.links import (
 )
 from rigctl.limits.rules import Evidence
 from rigctl.model.repeating import trial_of, value_of
-from rigctl.model.window import CommonWindow
+from rigctl.model.window import CommonWindow, cut_to_window
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, RunInfo, Stream, by_stream
-from rigctl.results.condensed import CondensedRun, Details, FiguresOfRepetition, FigureValues, StreamNotes
+from rigctl.results.condensed import CondensedRun, Details, FiguresOfRepetition, FigureValues, Gap, StreamNotes
 from rigctl.results.counters import Balance, Balances, key_of_first_class, port_octets, trunk_total
 from rigctl.results.evidence import evidence, other_traffic_found
 from rigctl.results.gaps import gaps_of_repetition
+from rigctl.results.phases import phases_of_repetition
+from rigctl.results.wire import pause_found, wire_counts
 from rigctl.settings import MAX_RATE, RATE
 
 
@@ -115,7 +117,14 @@ class StreamDerivation:
     @cached_property
     def _octets(self) -> dict[str, int | None]:
         """Return the columns for octets counted by the switch ports of sender and receiver."""
-        return port_octets(self._derived.balance, self.path.sender, self.path.receiver)
+        counted = port_octets(self._derived.balance, self.path.sender, self.path.receiver)
+        ends = (wire_counts(self._derived.info, self._derived.repetition, node) for node in self.stream.ends)
+        sender, receiver = ends
+        return counted | {
+            "sender_paused": None if sender is None else sender.paused,
+            "receiver_asks_pause": None if receiver is None else receiver.asks,
+            "damaged_frames": total_of_known(None if end is None else end.damaged for end in (sender, receiver)),
+        }
 
     @cached_property
     def goodput_mbps(self) -> float | None:
@@ -126,6 +135,13 @@ class StreamDerivation:
     @property
     def efficiency(self) -> float | None:
         return divide(self.goodput_mbps, self.path.ceiling_mbps)
+
+    @property
+    def longest_gap_s(self) -> float | None:
+        """Return the longest time without data; None for messages, or without a measurement interval."""
+        if self._derived.cell.in_messages or self._derived.window is None or not self.group.whole:
+            return None
+        return max((gap.length_s for gap in self._derived.gaps if gap.stream == self.stream), default=0.0)
 
     @cached_property
     def path(self) -> DataPath:
@@ -164,10 +180,11 @@ class StreamDerivation:
                 "larger_frames": larger_frames(info, cell, stream, path, flows),
                 "shared_share": load[0] if load else None,
                 "shared_link": load[1] if load else None,
-                "beside_classes": bool(derived.beside) or None,
+                "beside_classes": derived.shares_time or None,
                 "quota_sender": quotas[0],
                 "quota_receiver": quotas[1],
                 "clamped_mss": mss_below_mtu(info, cell, stream, flows),
+                **dict(pause_found(info, derived.repetition, path.sender, derived.window)),
                 **other_traffic_found(info, path, others, derived.links, derived.taken),
             },
             searched=cell[RATE] == MAX_RATE,
@@ -177,6 +194,7 @@ class StreamDerivation:
 _OF_STREAM: Final[Mapping[str, Callable[[StreamDerivation], Any]]] = {
     WINDOW_EFFECTIVE.name: attrgetter("window_bytes"),
     CEILING.name: attrgetter("path.ceiling_mbps"),
+    LONGEST_GAP.name: attrgetter("longest_gap_s"),
     EFFICIENCY.name: attrgetter("efficiency"),
 }
 """Maps the name of a figure to the function that reads the figure from a stream's derivation."""
@@ -223,10 +241,20 @@ class Derivation:
         return Details(
             evidence={stream: one.evidence for stream, one in streams.items() if len(one.flows) == self.cell.parallel},
             notes={stream: one.notes for stream, one in streams.items()},
-            gaps=gaps_of_repetition(self.cell, self.repetition),
+            gaps=self.gaps,
             value=value_of(self.cell, self.repetition),
             trial=trial_of(self.cell, self.repetition) if self.cell[RATE] == MAX_RATE else None,
+            phases=phases_of_repetition(self.cell, self._together, self.repetition, self._flows),
         )
+
+    @cached_property
+    def gaps(self) -> tuple[Gap, ...]:
+        return gaps_of_repetition(self.cell, self.repetition)
+
+    @property
+    def _together(self) -> list[Cell]:
+        """Return the traffic classes that are measured at the same time, this one included."""
+        return [cell for cell in self.info.plan.cells if cell.first == self.cell.first]
 
     def _figures_of(self, one: StreamDerivation) -> dict[str, Any]:
         found = {figure.name: one.figure(figure) for figure in KEPT_FIGURES if Level.PAIRS in figure.levels}
@@ -244,6 +272,7 @@ class Derivation:
         group = FlowGroup(self.cell, flows, whole, repetition.probes, repetition.window_ns)
         made: dict[str, Any] = {
             GOODPUT_MEDIAN.name: divide(repetition.goodput_median_bps, 1e6),
+            **_spread([own[GOODPUT.name] for own in of_streams]),
             CEILING.name: self.links.together_mbps([one.path for one in self.streams.values()]),
             **trunk_total(self.balance),
         }
@@ -276,8 +305,22 @@ class Derivation:
     @cached_property
     def taken(self) -> LinkShares:
         """Return the share of each link that each stream takes, streams of all traffic classes included."""
-        streams = [each for one in (self, *self.beside) for each in one.streams.values()]
-        return self.links.taken([(each.path, each.goodput_mbps) for each in streams])
+        own = [(each.path, each.goodput_mbps) for each in self.streams.values()]
+        others = [(each.path, self._mbps_meanwhile(one, each)) for one in self.beside for each in one.streams.values()]
+        return self.links.taken([*own, *others])
+
+    def _mbps_meanwhile(self, other: "Derivation", stream: StreamDerivation) -> float | None:
+        """Return the goodput of a stream of another class during the measurement interval of this class."""
+        if self.window is None or other.cell.span_s == self.cell.span_s:
+            return stream.goodput_mbps
+        cut = [cut_to_window(flow, self.window) for flow in stream.flows]
+        return GOODPUT.of(FlowGroup(other.cell, cut, stream.group.whole, (), self.repetition.window_ns))
+
+    @property
+    def shares_time(self) -> bool:
+        """Tell whether another traffic class sends at the same time as this class."""
+        start_s, stop_s = self.cell.span_s
+        return any(one.cell.span_s[0] < stop_s and one.cell.span_s[1] > start_s for one in self.beside)
 
     @cached_property
     def _threads(self) -> Counter[str]:
@@ -308,6 +351,16 @@ class Derivation:
             return total(usage.agent_cpu_us for usage in self.repetition.nodes)
         usage = self._usage.get(node)
         return None if usage is None or usage.agent_cpu_us is None else usage.agent_cpu_us + (usage.node_irq_us or 0)
+
+
+def _spread(goodputs_mbps: Sequence[float | None]) -> dict[str, float | None]:
+    """Return the least goodput, and Jain's index of fairness (DEC-TR-301, 1984); None if one is unknown."""
+    known = [mbps for mbps in goodputs_mbps if mbps is not None]
+    if not known or len(known) < len(goodputs_mbps):
+        return {}
+    squares = sum(mbps * mbps for mbps in known)
+    fairness = sum(known) ** 2 / (len(known) * squares) if len(known) > 1 and squares else None
+    return {GOODPUT_LEAST.name: min(known), FAIRNESS.name: fairness}
 
 
 def _mbps(bytes_per_s: float | None) -> float | None:

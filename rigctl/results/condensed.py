@@ -39,6 +39,20 @@ class Gap(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class PhaseFigures:
+    """The figures of a traffic class in one phase, by stream and name; the key None has those of all its streams.
+
+    The phase lasts from `start_s` to `end_s` after the start of the test; its figures count for `counted_s`.
+    """
+
+    name: str
+    start_s: float
+    end_s: float
+    counted_s: float
+    figures: Mapping[Stream | None, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class StreamNotes:
     """Values of a stream in one repetition for sentences and tables, besides its figures and its evidence."""
 
@@ -56,6 +70,7 @@ class Details:
     gaps: tuple[Gap, ...] = ()
     value: float | None = None  # elapsed time in s (messages) or goodput in bit/s (streams): rigctl.model.repeating
     trial: Trial | None = None  # this repetition as a trial of a search for the highest rate; None: no search
+    phases: tuple[PhaseFigures, ...] = ()  # empty unless other traffic classes start or stop during the test
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,6 +195,7 @@ def _merge_classes(plan: RunPlan, repetitions: Iterable[Repetition]) -> list[Rep
         replace(
             own[0],
             flows=tuple(flow for repetition in own for flow in repetition.flows),
+            nodes=tuple({usage.node: usage for one in reversed(own) for usage in reversed(one.nodes)}.values())[::-1],
             probes=tuple(probes for repetition in own for probes in repetition.probes),
         )
         if len(own) > 1

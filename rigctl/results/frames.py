@@ -182,6 +182,8 @@ class Frames:
             return self.results.cells if level is Level.CELLS else self.results.pairs
         if level is Level.FLOWS:
             return self.results.flows
+        if level is Level.PHASES:
+            return [row for one in self.results.each for row in one.phase_rows()]
         info = self.results.info
         cells = {cell.number: cell for cell in info.plan.cells}
         whole = self.results.whole(self.results.repetitions, samples=level is not Level.HISTOGRAM)
@@ -194,6 +196,7 @@ class Frames:
     intervals = _frame(Level.INTERVALS)
     bins = _frame(Level.BINS)
     histogram = _frame(Level.HISTOGRAM)
+    phases = _frame(Level.PHASES)
 
 
 def load_frames(info: RunInfo, repetitions: Iterable[Repetition]) -> Frames:

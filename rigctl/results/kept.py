@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from rigctl.figures import Figure, dtype
+from rigctl.figures.phases import PHASE_FIGURES
 from rigctl.limits.kinds import EvidenceKind
 from rigctl.limits.rules import Evidence
 from rigctl.model.repeating import Trial
@@ -25,6 +26,7 @@ from rigctl.results.condensed import (
     Details,
     FiguresOfRepetition,
     Gap,
+    PhaseFigures,
     PointTotals,
     RepetitionKey,
     RunCounters,
@@ -44,6 +46,16 @@ _Evidence = tuple[list[_Number], list[EvidenceKind], list[EvidenceKind]]
 """The numbers and words of an `Evidence` in the order of its fields, then the kinds that nodes give and lack."""
 
 
+class _PhaseRow(NamedTuple):
+    """A phase; figures are in the order of `PHASE_FIGURES`: of each stream in the order of the plan, then of all."""
+
+    name: str
+    start_s: float
+    end_s: float
+    counted_s: float
+    figures: list[list[_Number]]
+
+
 class _DetailRow(NamedTuple):
     """The details of a repetition; what belongs to streams is in the order of the plan."""
 
@@ -52,6 +64,7 @@ class _DetailRow(NamedTuple):
     gaps: list[tuple[int, float, float]]  # place of the stream, start and length in s
     value: float | None
     trial: Trial | None
+    phases: tuple[_PhaseRow, ...] = ()
 
 
 _TEXTS: Final = TypeAdapter(list[str | None])
@@ -119,7 +132,21 @@ def _row_of(streams: Sequence[Stream], own: Details) -> _DetailRow:
         gaps=[(places[gap.stream], gap.start_s, gap.length_s) for gap in own.gaps],
         value=own.value,
         trial=own.trial,
+        phases=tuple(_packed_phase(streams, phase) for phase in own.phases),
     )
+
+
+def _packed_phase(streams: Sequence[Stream], phase: PhaseFigures) -> _PhaseRow:
+    values = [[phase.figures[stream][figure.name] for figure in PHASE_FIGURES] for stream in (*streams, None)]
+    return _PhaseRow(phase.name, phase.start_s, phase.end_s, phase.counted_s, values)
+
+
+def _phase_from(streams: Sequence[Stream], row: _PhaseRow) -> PhaseFigures:
+    """Return a phase. Raise `ValueError` if the row has another number of streams or figures."""
+    names = [figure.name for figure in PHASE_FIGURES]
+    each = zip((*streams, None), row.figures, strict=True)
+    figures = {stream: dict(zip(names, values, strict=True)) for stream, values in each}
+    return PhaseFigures(row.name, row.start_s, row.end_s, row.counted_s, figures)
 
 
 def _details_from(streams: Sequence[Stream], row: _DetailRow) -> Details:
@@ -130,6 +157,7 @@ def _details_from(streams: Sequence[Stream], row: _DetailRow) -> Details:
         gaps=tuple(Gap(streams[at], start_s, length_s) for at, start_s, length_s in row.gaps),
         value=row.value,
         trial=row.trial,
+        phases=tuple(_phase_from(streams, phase) for phase in row.phases),
     )
 
 

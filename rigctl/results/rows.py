@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 
 from rigctl.figures import NAMES, Level
 from rigctl.figures.ceilings import EFFICIENCY, LIMIT, LIMIT_DETAIL
+from rigctl.figures.phases import OF_PHASES
 from rigctl.limits.rules import Diagnosis, Evidence
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, RunInfo, Stream
 from rigctl.results.condense import Derivation, requested_mbps
-from rigctl.results.condensed import CondensedRun, StreamNotes
+from rigctl.results.condensed import CondensedRun, PhaseFigures, StreamNotes
 from rigctl.results.evidence import limit_of_test
 from rigctl.settings import SETTINGS
 
@@ -85,7 +86,23 @@ class RepetitionResults:
             return self.verdicts[stream].limit
         if name == LIMIT_DETAIL.name:
             return self.verdicts[stream].detail
+        if name in OF_PHASES:
+            phase, _, own = name.partition(".")
+            return next((one.figures[stream][own] for one in self.phases if one.name == phase), None)
         return self._figures[stream].get(name)
+
+    @property
+    def phases(self) -> tuple[PhaseFigures, ...]:
+        return self._kept.details[self.repetition.key].phases
+
+    def phase_rows(self) -> Iterator[ExportRow]:
+        """Yield a row for each phase of each stream."""
+        for stream in self.cell.streams:
+            for phase in self.phases:
+                own = phase.figures[stream]
+                times = {"start_s": phase.start_s, "stop_s": phase.end_s, "duration_s": phase.counted_s}
+                known = self._shared | of_stream(stream) | {"phase": phase.name} | times
+                yield _Row(Level.PHASES, known, own.__getitem__)
 
     def flow_rows(self, repetition: Repetition) -> Iterator[ExportRow]:
         """Yield a row for each flow; `repetition` is this one with its flows. The limit of a flow is that of its pair.

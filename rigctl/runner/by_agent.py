@@ -15,7 +15,7 @@ from rigctl.model.latency import baseline_s
 from rigctl.paths.preparing import connect_stream
 from rigctl.protocol.orders import Start
 from rigctl.protocol.report import EndpointReport
-from rigctl.records import Cell
+from rigctl.records import Cell, Flow, nodes_of_tests
 from rigctl.remote.agent import Agent, RefusedError
 from rigctl.remote.clocks import Clocks, measure_clocks
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Bench, interval_ms
@@ -41,7 +41,7 @@ class ByAgent:
         self.cells = [order.cell for order in orders]
         self.channels = channels(self.cells, lambda: secrets.token_hex(16))
         self._order_of = {order.cell.traffic_class: order for order in orders}
-        self._duration_s = self.cells[0].duration_s  # the classes of a test have equal durations
+        self._duration_s = self.cells[0].duration_s  # of the test; classes may start later and stop earlier
         self.at_ns = 0
         self._nodes, self._progress = bench.nodes, progress
         self._ends = [(node, channel.endpoint) for channel in self.channels for node in channel.stream.ends]
@@ -55,7 +55,7 @@ class ByAgent:
 
     async def prepare(self) -> None:
         """Connect every flow, and wait until all flows are accepted."""
-        self._agents = await self._nodes.agents(self.cells[0].nodes)
+        self._agents = await self._nodes.agents(nodes_of_tests(self.cells))
         await self._connect_all()
 
     async def traffic(self) -> None:
@@ -79,10 +79,11 @@ class ByAgent:
             for channel in self.channels:
                 order = self._order_of[channel.traffic_class]
                 for node in channel.stream.ends:
+                    start_s, stop_s = order.cell.span_s
                     start = Start(
                         channel.endpoint,
-                        at_ns=clocks.on_node(node, self.at_ns),
-                        duration_ms=round(self._duration_s * 1000),
+                        at_ns=clocks.on_node(node, self.at_ns + round(start_s * 1e9)),
+                        duration_ms=round(order.cell.sending_s * 1000),
                         iterations=order.cell[ITERATIONS],
                         rate=order.rate_bps,
                         burst=burst(order.cell, order.rate_bps),
@@ -91,7 +92,7 @@ class ByAgent:
                         hold_us=round(self._hold_ns / 1e3),
                     )
                     if channel.probing:
-                        duration_ms = round((idle_s + self._duration_s) * 1000)
+                        duration_ms = round((idle_s + stop_s) * 1000)
                         start = Start(channel.endpoint, clocks.on_node(node, probes_ns), duration_ms)
                     group.create_task(self._agents[node].start(start))
 
@@ -135,10 +136,17 @@ class ByAgent:
                 own,
                 ends=self._end_reports(reports, cell) if cell.capture else (),
                 missing=self._missing(reports),
-                other_flows=tuple(flow for other in measured if other is not own for flow in other.flows),
+                other_flows=self._flows_alongside(own, cell, measured),
             )
             for cell, own in zip(self.cells, measured, strict=True)
         ]
+
+    def _flows_alongside(self, own: Measurement, cell: Cell, measured: Sequence[Measurement]) -> tuple[Flow, ...]:
+        """Return the flows of the other classes that start and stop with those of `cell`."""
+        each = zip(self.cells, measured, strict=True)
+        return tuple(
+            flow for beside, other in each if other is not own and beside.span_s == cell.span_s for flow in other.flows
+        )
 
     async def close(self) -> None:
         """Close all senders and receivers. Disconnect nodes that do not answer; the next test connects them again."""

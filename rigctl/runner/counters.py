@@ -84,9 +84,10 @@ class SwitchWatch:
         while True:
             try:
                 async with reader_of(self.switch, self._ports) as reader:
+                    asked = True
                     while True:
-                        await self._read(reader)
-                        await self._pause(self.switch.poll_s)
+                        await self._read(reader, wire=asked)
+                        asked = await self._pause(self.switch.poll_s)
             except NodeError as error:
                 await self._announce(str(error))
             await self._pause(_RETRY_S)
@@ -106,9 +107,9 @@ class SwitchWatch:
         """Tell whether the last reading began after `t_ns` and the switch still answers."""
         return self.missing is None and self._read_ns > t_ns
 
-    async def _read(self, reader: Reader) -> None:
+    async def _read(self, reader: Reader, *, wire: bool) -> None:
         began_ns = time.monotonic_ns()
-        self.readings.add(await reader.read())
+        self.readings.add(await reader.read(wire=wire))
         self._read_ns, self.source = began_ns, reader.source
         await self._announce()
 
@@ -117,11 +118,14 @@ class SwitchWatch:
             self.missing = missing
             self._changed.notify_all()
 
-    async def _pause(self, longest_s: float) -> None:
+    async def _pause(self, longest_s: float) -> bool:
+        """Wait for `longest_s`, or until a reading is asked for. Tell whether it was."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(longest_s):
                 await self._asked.wait()
+        asked = self._asked.is_set()
         self._asked.clear()
+        return asked
 
 
 class Counters:

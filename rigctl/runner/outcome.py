@@ -4,7 +4,7 @@ Times are converted here from the nodes' clocks to the controller's clock.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -52,8 +52,9 @@ class Measurement:
     interval_s: float = 0.1  # time between samples
     ends: tuple[EndReport, ...] = ()  # reports of senders and receivers that may have captures
     probes: tuple[Probes, ...] = ()
-    other_flows: tuple[Flow, ...] = ()  # flows of the test's other traffic classes
+    other_flows: tuple[Flow, ...] = ()  # flows of the test's other traffic classes that start and stop with `flows`
     missing: str | None = None  # which reports are missing, and why; None: all arrived
+    lasts_whole_test: bool = True  # False: the class starts later than the test, or stops earlier
 
 
 def measurement(
@@ -70,15 +71,16 @@ def measurement(
 
     `channels` has the streams of all traffic classes of the test. `clocks` is None if no clock was compared yet.
     """
+    started_ns = at_ns + round(cell.start_s * 1e9)
 
     def sides(node: str, channel: StreamEnds) -> list[Side]:
         report = reports.get((node, channel.endpoint))
         if report is None or clocks is None:
             return []
         offset_ns = clocks.offsets[node].offset_ns
-        return [on_controller_clock(side, offset_ns, at_ns) for side in report.sides]
+        return [on_controller_clock(side, offset_ns, started_ns) for side in report.sides]
 
-    streams = {channel.endpoint for channel in channels if not channel.probing}
+    spans_s = {channel.endpoint: channel.span_s for channel in channels if not channel.probing}
     flows, probes = [], []
     for channel in channels:
         if channel.traffic_class != cell.traffic_class:
@@ -91,21 +93,32 @@ def measurement(
             flows += [Flow(stream.pair, stream.direction, number, *ends) for number, ends in both]
     return Measurement(
         flows=tuple(flows),
-        usage=tuple(_usage(name, reports, streams) for name in sorted(cell.nodes)),
+        usage=tuple(_usage(name, reports, spans_s) for name in sorted(cell.nodes)),
         at_ns=at_ns,
         hold_ns=hold_ns,
         clock_error_ns=clocks.error_ns if clocks else None,
         interval_s=interval_s,
         probes=tuple(probes),
+        lasts_whole_test=cell.sending_s == cell.duration_s,
     )
 
 
-def _usage(name: str, reports: Reports, streams: Collection[int]) -> NodeUsage:
-    """Return a node's resource usage during its longest stream, and the sum of connections that it rejected."""
+def _usage(name: str, reports: Reports, spans_s: Mapping[int, tuple[float, float]]) -> NodeUsage:
+    """Return a node's resource usage during its longest stream, and the sum of connections that it rejected.
+
+    `spans_s` has the start and stop of each stream, by endpoint. The interface's counters are unknown if the longest
+    stream does not cover all streams of the node.
+    """
     own = [report for (node, _), report in reports.items() if node == name]
-    of_streams = [report.usage for report in own if report.endpoint in streams]
-    longest = max(of_streams, key=lambda usage: usage.span_us or 0, default=NodeUsage(name))
-    return replace(longest, node=name, strangers=sum(report.usage.strangers for report in own))
+    of_streams = [report for report in own if report.endpoint in spans_s]
+    strangers = sum(report.usage.strangers for report in own)
+    if not of_streams:
+        return NodeUsage(name, strangers=strangers)
+    longest = max(of_streams, key=lambda report: report.usage.span_us or 0)
+    starts_s, stops_s = zip(*(spans_s[report.endpoint] for report in of_streams), strict=True)
+    covers_all = spans_s[longest.endpoint] == (min(starts_s), max(stops_s))
+    usage = replace(longest.usage, node=name, strangers=strangers)
+    return usage if covers_all else replace(usage, nic=None)
 
 
 def on_controller_clock(side: Side, offset_ns: int, at_ns: int) -> Side:
@@ -161,12 +174,15 @@ def make_repetition(
 
 
 def _window(cell: Cell, measured: Measurement, status: Status) -> CommonWindow | None:
-    """Return the interval in which all flows of the test ran; None if the repetition failed or counts messages."""
+    """Return the interval in which all flows of the test ran; None if the repetition failed or counts messages.
+
+    Classes that start or stop at another time have an interval of their own.
+    """
     if status is not Status.OK or cell.in_messages:
         return None
-    planned_end_ns = measured.at_ns + round(cell.duration_s * 1e9)
+    start_ns, stop_ns = (measured.at_ns + round(moment_s * 1e9) for moment_s in cell.span_s)
     flows = measured.flows + measured.other_flows
-    return common_window(flows, cell.omit_s, measured.at_ns + measured.hold_ns, planned_end_ns)
+    return common_window(flows, cell.omit_s, start_ns + measured.hold_ns, stop_ns)
 
 
 def _judge(

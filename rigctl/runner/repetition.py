@@ -16,7 +16,7 @@ from rigctl.base.errors import NodeError, join_names, of_nodes
 from rigctl.hosts.fact import ask_one
 from rigctl.hosts.machine import THROTTLE_FLAGS, is_throttled_between
 from rigctl.hosts.surroundings import LOOPBACKS, ask_surroundings
-from rigctl.records import Capture, Flow, NicCounters, NodeUsage, PortSeries, Repetition, Status
+from rigctl.records import Capture, Cell, Flow, NicCounters, NodeUsage, Pair, PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
 from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Attempt, Bench, Engine
@@ -49,7 +49,7 @@ async def measure_together(
         orders, left_out = await drop_unmeasurable(orders, bench.nodes, bench.blocked)
     except asyncio.CancelledError:
         return _Observer(orders, bench).records([], Status.INTERRUPTED, _STOPPED)
-    observer, cell = _Observer(orders, bench), orders[0].cell
+    observer, cell = _Observer(orders, bench), _with_all_pairs(orders)
     attempt = ENGINES[cell.engine](orders, bench, progress)
     status, reason, misrouted = Status.OK, None, None
     try:
@@ -70,11 +70,24 @@ async def measure_together(
     if status is Status.OK and measured[0].missing is not None:
         status, reason = Status.FAILED, measured[0].missing
     if status is Status.OK:
-        flows = measured[0].flows + measured[0].other_flows
-        misrouted = await reason_misrouted(flows, measured[0].usage, cell.duration_s, bench.nodes)
+        misrouted = await _misrouted(measured, cell, bench.nodes)
     await attempt.close()
     results = observer.records(measured, status, reason, max_skew_s, misrouted)
     return results if left_out is None else [_in_part(result, left_out) for result in results]
+
+
+def _with_all_pairs(orders: Sequence[MeasurementOrder]) -> Cell:
+    """Return the first of the tests measured together, with the pairs of all of them."""
+    pairs = dict.fromkeys(pair for order in orders for pair in order.cell.pairs)
+    return replace(orders[0].cell, pairs=tuple(pairs))
+
+
+async def _misrouted(measured: Sequence[Measurement], cell: Cell, nodes: Nodes) -> str | None:
+    """Return why data did not use the data interfaces, judged by all classes that send during the whole test."""
+    whole = [own for own in measured if own.lasts_whole_test]
+    usage = {each.node: each for own in whole for each in own.usage}
+    flows = [flow for own in whole for flow in own.flows]
+    return await reason_misrouted(flows, usage.values(), cell.duration_s, nodes)
 
 
 def _in_part(result: Repetition, left_out: str) -> Repetition:
@@ -97,7 +110,8 @@ class _Observer:
 
     def __init__(self, orders: Sequence[MeasurementOrder], bench: Bench) -> None:
         self._orders, self._nodes, self._counters = orders, bench.nodes, bench.counters
-        self._names, self._captures = sorted(orders[0].cell.nodes), bench.captures
+        self._cell, self._captures = _with_all_pairs(orders), bench.captures
+        self._names = sorted(self._cell.nodes)
         self._flags: dict[str, int | None] = {}  # throttle flags before the traffic, by node
         self._ports: tuple[PortSeries, ...] = ()
         self._silent: tuple[str, ...] = ()  # messages on switches that did not answer
@@ -117,7 +131,7 @@ class _Observer:
 
         async def read() -> None:
             if deadline_s > SALVAGE_S:
-                self._ports, self._silent = await self._counters.end(self._orders[0].cell, attempt.at_ns, ended_ns)
+                self._ports, self._silent = await self._counters.end(self._cell, attempt.at_ns, ended_ns)
 
         measured, _ = await asyncio.gather(attempt.collect(deadline_s), read())
         after = await _throttle_flags(self._nodes, self._names)
@@ -166,21 +180,25 @@ async def drop_unmeasurable(
 ) -> tuple[Sequence[MeasurementOrder], str | None]:
     """Return the orders without the pairs that cannot be measured, and a text that names these pairs, or None.
 
-    A test without any measurable pair stays unchanged, so that it fails with the reason.
+    If a test or a class has no measurable pair, all orders stay unchanged, so that they fail with the reason.
     """
-    cell, numbers = orders[0].cell, {order.cell.number for order in orders}
+    cell, numbers = _with_all_pairs(orders), {order.cell.number for order in orders}
     if len(cell.pairs) < 2:
         return orders, None
     lost = await nodes.lost(cell.nodes)
     known = {pair: why for (number, pair), why in blocked.items() if number in numbers}
-    kept = tuple(pair for pair in pairs_without(cell, lost) if pair not in known)
-    if not kept or len(kept) == len(cell.pairs) or cell[RATE] == MAX_RATE:
-        return orders, None
+    kept = {pair for pair in pairs_without(cell, lost) if pair not in known}
     left = [pair for pair in cell.pairs if pair not in kept]
+    if not left or cell[RATE] == MAX_RATE or any(kept.isdisjoint(order.cell.pairs) for order in orders):
+        return orders, None
     reasons = [*of_nodes(lost.values()), *dict.fromkeys(known[pair] for pair in left if pair in known)]
     which = join_names([f"{pair.source} → {pair.destination}" for pair in left])
-    fewer = [replace(order, cell=replace(order.cell, pairs=kept)) for order in orders]
-    return fewer, f"not measured: {which} ({'; '.join(reasons)})"
+    return [_without(order, left) for order in orders], f"not measured: {which} ({'; '.join(reasons)})"
+
+
+def _without(order: MeasurementOrder, left: Sequence[Pair]) -> MeasurementOrder:
+    kept = tuple(pair for pair in order.cell.pairs if pair not in left)
+    return replace(order, cell=replace(order.cell, pairs=kept))
 
 
 async def _throttle_flags(nodes: Nodes, names: Iterable[str]) -> dict[str, int | None]:

@@ -1,6 +1,7 @@
 """Traffic classes: `classes` turns each row of the matrix into several tests, which are measured at the same time.
 
 The test of a class has the class's kind, and its row's settings for that kind. Settings of the class take precedence.
+A class may have pairs of its own, and start and stop within the test, to show what it does to the others.
 """
 
 import re
@@ -11,16 +12,20 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel
 
 from rigctl.base.texts import either
+from rigctl.base.units import format_duration, parse_duration
+from rigctl.rig.inventory import Rig
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, AxisMatrix, RowValues, count_tests
-from rigctl.scenario.pairs import PairSet
+from rigctl.scenario.pairs import PairSet, pairs_at_once
 from rigctl.settings import CONDITION, ENGINE, ITERATIONS, MAX_RATE, PAIRS, RATE, SETTINGS, WINDOW, Setting, Settings
 from rigctl.settings.kinds import AGENT, KINDS, TCP, UDP, Kind
 from rigctl.yamlfile import Mistake, YamlDocument
-from rigctl.yamlfile.fields import FieldError, parse_text, show_value
+from rigctl.yamlfile.fields import FieldError, parse_between, parse_text, show_value
 
 TAKEN: Final = (TCP, UDP)  # the kinds of tests that a class can have
 _MOST_CLASSES: Final = 8  # because switches have eight queues
 CLASS_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,19}", re.ASCII)
+_SHARE: Final = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,3})?)\s*%\s*", re.ASCII)
+_MOST_S: Final = 86_400.0
 _OF_THE_ROW: Final = (CONDITION, PAIRS, ENGINE, ITERATIONS)
 """Settings that a class cannot have: all classes share them, or (iterations) one class would end before the others."""
 AXES: Final = tuple(
@@ -39,13 +44,38 @@ def parse_class(name: str, value: object) -> str:
     return text
 
 
+class Moment(NamedTuple):
+    """A time within a test: in s after its start, or as a share of its duration."""
+
+    time_s: float | None = None
+    share: float = 0.0
+
+    def after_s(self, duration_s: float) -> float:
+        """Return the time in s after the start of a test of this duration."""
+        return self.share * duration_s if self.time_s is None else self.time_s
+
+
+def parse_moment(name: str, value: object) -> Moment:
+    """Return the time in a text such as `5s` or `25%`. Raise `FieldError` for any other value."""
+    match = _SHARE.fullmatch(value) if isinstance(value, str) else None
+    if match is not None:
+        if not 0 <= float(match[1]) <= 100:
+            raise FieldError(f"{name} {show_value(value)}: expected at most 100% of the duration")
+        return Moment(share=float(match[1]) / 100)
+    expected = "a time within the test, or a share of its duration as in 25%"
+    return Moment(parse_between(name, value, parse_duration, (0.0, _MOST_S), expected, "5s"))
+
+
 @dataclass(frozen=True, slots=True)
 class TrafficClass:
-    """An entry of `classes`: its name, its kind of test, and its own settings."""
+    """An entry of `classes`: its name, its kind of test, its own settings, pairs and times."""
 
     name: str
     kind: Kind
     own: RowValues
+    pairs: PairSet = ()  # pairs of this class; empty: those of the row
+    start_s: float = 0.0
+    stop_s: float | None = None  # None: at the end of the test
 
 
 class Test(NamedTuple):
@@ -56,15 +86,25 @@ class Test(NamedTuple):
     kind: Kind
     traffic_class: str | None = None
     group: int | None = None  # number of the first test of the row; None without classes
+    start_s: float = 0.0
+    stop_s: float | None = None
 
 
-def classes_of(sections: Mapping[str, BaseModel], test: str) -> tuple[TrafficClass, ...]:
-    """Return the classes of a scenario. `test` is the kind of test of each class that names no kind."""
+def classes_of(sections: Mapping[str, BaseModel], test: str, duration_s: float, rig: Rig) -> tuple[TrafficClass, ...]:
+    """Return the classes of a scenario, whose pairs are valid. `test` is the kind of a class that names no kind."""
+
+    def moment_s(section: BaseModel, name: str) -> float | None:
+        moment: Moment | None = getattr(section, name, None)
+        return None if moment is None else moment.after_s(duration_s)
+
     return tuple(
         TrafficClass(
             name,
             KINDS[getattr(section, "test", None) or test],
-            {SETTINGS[key]: getattr(section, key) for key in section.model_fields_set if key in SETTINGS},
+            {SETTINGS[key]: getattr(section, key) for key in section.model_fields_set if key in AXES},
+            pairs_at_once(getattr(section, "pairs", ()), rig),
+            moment_s(section, "start") or 0.0,
+            moment_s(section, "stop"),
         )
         for name, section in sections.items()
     )
@@ -77,14 +117,24 @@ def tests_of_classes(
     if not classes:
         return [Test(row, pairs, kind) for row, pairs in rows]
     return [
-        Test(_row_of(each, row), pairs, each.kind, each.name, place * len(classes) + 1)
+        Test(
+            _row_of(each, row),
+            each.pairs or pairs,
+            each.kind,
+            each.name,
+            place * len(classes) + 1,
+            each.start_s,
+            each.stop_s,
+        )
         for place, (row, pairs) in enumerate(rows)
         for each in classes
     ]
 
 
 def _row_of(each: TrafficClass, row: Settings) -> Settings:
-    return Settings((setting, value) for setting, value in row.items() if setting.takes(each.kind)) | each.own
+    """Return the settings of a class in a row. The axis `pairs` takes some of the row's pairs, not of the class's."""
+    taken = ((setting, value) for setting, value in row.items() if setting.takes(each.kind))
+    return Settings((setting, value) for setting, value in taken if setting is not PAIRS or not each.pairs) | each.own
 
 
 def class_mistakes(
@@ -113,10 +163,34 @@ def class_mistakes(
     yield from _idle_settings(document, matrix, classes)
 
 
+def time_mistakes(
+    document: YamlDocument, classes: Sequence[TrafficClass], duration_s: float, omit_s: float
+) -> Iterator[Mistake]:
+    """Yield mistakes in `start` and `stop` of classes: they never run, or for no longer than `omit`."""
+    whole = format_duration(duration_s)
+    for each in classes:
+        path, stop_s = ("classes", each.name), duration_s if each.stop_s is None else each.stop_s
+        if each.start_s >= duration_s:
+            what = f"start: class {each.name} never runs; the test ends after {whole}. Start it before."
+            yield document.mistake((*path, "start"), what)
+        elif stop_s > duration_s:
+            what = f"stop: the test ends after {whole}. Leave stop out, or make the duration longer."
+            yield document.mistake((*path, "stop"), what)
+        elif stop_s <= each.start_s:
+            what = f"stop: class {each.name} starts at {format_duration(each.start_s)}. Give a later time."
+            yield document.mistake((*path, "stop"), what)
+        elif (sends_s := stop_s - each.start_s) <= omit_s and sends_s < duration_s:
+            what = f"class {each.name} sends for {format_duration(sends_s)}, of which omit leaves out all."
+            yield document.mistake(path, f"{what} Let it send for longer than {format_duration(omit_s)}.")
+
+
 def _idle_settings(document: YamlDocument, matrix: AxisMatrix, classes: Sequence[TrafficClass]) -> Iterator[Mistake]:
     for setting in dict.fromkeys([*matrix.axes, *(setting for row in matrix.include for setting in row)]):
         takers = [each for each in classes if setting.takes(each.kind)]
-        if setting in _OF_THE_ROW or any(setting not in each.own for each in takers):
+        own_pairs = setting is PAIRS and all(each.pairs for each in classes)
+        if own_pairs:
+            takers = list(classes)
+        elif setting in _OF_THE_ROW or any(setting not in each.own for each in takers):
             continue
         why = "unused, because each class that takes it gives its own value" if takers else "no class uses it"
         yield setting_mistake(document, setting, f"{setting.name}: {why}. Leave it out.")

@@ -4,6 +4,7 @@ The name of a figure is a column's name without its unit, because the bound has 
 column goodput_mbps. `rigctl.analysis.views.expectations` compares results with the bounds.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from rigctl.base.texts import either
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
 from rigctl.base.values import group_by
 from rigctl.figures import BY_NAME, FIGURES, DataColumn, Level
+from rigctl.figures.phases import OF_PHASES, column_named
 from rigctl.limits.limit import LIMITS
 from rigctl.records import Expectation, Operator
 from rigctl.scenario.classes import Test
@@ -26,8 +28,9 @@ from rigctl.yamlfile.fields import MAX_VALUE_CHARS, as_list, parse_whole, show_v
 
 LIMIT_WORDS: Final = tuple(sorted(LIMITS))
 
+_EVERY: Final = {**FIGURES, **OF_PHASES}
 OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
-    name: tuple(figure.name for figure in FIGURES.values() if name in figure.kinds) for name in KINDS
+    name: tuple(figure.name for figure in _EVERY.values() if name in figure.kinds) for name in KINDS
 }
 """Maps a kind of test to the columns that `expect` can bound."""
 _SUFFIXES: Final = {"Mbit/s": "_mbps", "us": "_us", "%": "_pct", "s": "_s", "B": "_bytes", "B/s": "_bytes_per_s"}
@@ -45,10 +48,10 @@ def name_of(column: DataColumn) -> str:
 
 
 COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
-    **{name_of(BY_NAME[name]): (name,) for own in OF_KIND.values() for name in own},
+    **{name_of(column_named(name)): (name,) for own in OF_KIND.values() for name in own},
     **{
-        alias: tuple(figure.name for figure in FIGURES.values() if figure.alias == alias)
-        for alias in dict.fromkeys(figure.alias for figure in FIGURES.values() if figure.alias)
+        alias: tuple(figure.name for figure in _EVERY.values() if figure.alias == alias)
+        for alias in dict.fromkeys(figure.alias for figure in _EVERY.values() if figure.alias)
     },
 }
 """Maps the name of a figure in `expect` to its columns; a kind of test has at most one of them."""
@@ -63,7 +66,7 @@ def column_of(figure: str, kind_: Kind) -> str | None:
 
 def parse_bound(name: str, value: object) -> Expectation:
     """Return the bound in a text such as `>= 930M per pair`. Its `tests` are empty. Raise `FieldError`."""
-    column = BY_NAME[COLUMNS_OF[name][0]]
+    column = column_named(COLUMNS_OF[name][0])
     example = _EXAMPLES.get(column.name) or _EXAMPLES[column.unit]
     match = _BOUND.fullmatch(value) if isinstance(value, str) and len(value) <= MAX_VALUE_CHARS else None
     if match is None:
@@ -140,7 +143,7 @@ def expect_section(row: type[BaseModel]) -> type[BaseModel]:
         ),
     }
     for name, columns in COLUMNS_OF.items():
-        column = BY_NAME[columns[0]]
+        column = column_named(columns[0])
         example = _EXAMPLES.get(column.name) or _EXAMPLES[column.unit]
         fields[name] = (_Bound, Field(None, description=f"Column {', or '.join(columns)}.", examples=[example]))
     fields["limit"] = (_Limits, Field(None, description="Bottleneck of the test.", examples=["line-rate"]))
@@ -187,24 +190,39 @@ def expect_mistakes(
         elif not chosen and not overridden:
             yield document.mistake((*path, "where"), "expect: no test has these values.")
         for name in names:
-            wrong = _wrong(name, getattr(section, name), [tests[number - 1] for number in chosen], tests[0])
+            wrong = _wrong(name, getattr(section, name), [tests[number - 1] for number in chosen], tests)
             if wrong is not None:
                 yield document.mistake((*path, name), f"{name}: {wrong}.", at_key=True)
 
 
-def _wrong(name: str, bound: Expectation, chosen: Sequence[Test], first: Test) -> str | None:
-    without = next((test for test in chosen or [first] if column_of(name, test.kind) is None), None)
+def _wrong(name: str, bound: Expectation, chosen: Sequence[Test], every: Sequence[Test]) -> str | None:
+    without = next((test for test in chosen or every[:1] if column_of(name, test.kind) is None), None)
     if without is not None:
         takers = either(other.name for other in KINDS.values() if column_of(name, other))
         which = "" if without.traffic_class is None else ". Choose a class of this kind, as in where: {class: NAME}"
         return f"only for test: {takers}{which}"
-    kind_ = (chosen or [first])[0].kind
+    kind_ = (chosen or every)[0].kind
     column = column_of(name, kind_) or name
     if column.startswith("latency_") and any(test.row[LATENCY] is None for test in chosen):
         return "some of its tests have no probes. Set latency: true, or choose tests with where: {latency: true}"
+    if column in OF_PHASES and (without := _without_phases(chosen, every)) is not None:
+        return (
+            f"class {without.traffic_class} has no phases, as no class starts or stops while it sends. Choose another"
+        )
     if bound.per_pair and column in BY_NAME and Level.PAIRS not in BY_NAME[column].levels and not kind_.in_messages:
         return 'has one value for the whole test. Leave "per pair" out'
     return None
+
+
+def _without_phases(chosen: Sequence[Test], every: Sequence[Test]) -> Test | None:
+    """Return a test beside which no class starts or stops, so that the test has no phases; None if all have some."""
+
+    def has_phases(test: Test) -> bool:
+        others = [other for other in every if test.group is not None and other.group == test.group]
+        moments_s = [moment for other in others for moment in (other.start_s, other.stop_s) if moment is not None]
+        return any(test.start_s < moment < (math.inf if test.stop_s is None else test.stop_s) for moment in moments_s)
+
+    return next((test for test in chosen if not has_phases(test)), None)
 
 
 def _figures(section: BaseModel) -> list[str]:

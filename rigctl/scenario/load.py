@@ -12,7 +12,7 @@ from rigctl.conditions.condition import condition_of
 from rigctl.records import REQUESTED, Against, Cell, Condition, Retest, RunPlan, Until
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
-from rigctl.scenario.classes import Test, class_mistakes, classes_of, tests_of_classes
+from rigctl.scenario.classes import Test, class_mistakes, classes_of, tests_of_classes, time_mistakes
 from rigctl.scenario.expectations import expect_mistakes, expectations_of
 from rigctl.scenario.matrix import AxisMatrix, expand_matrix, with_axis, with_conditions, with_settings
 from rigctl.scenario.mistakes import (
@@ -27,6 +27,7 @@ from rigctl.scenario.mistakes import (
 from rigctl.scenario.overrides import Changes, Overrides, against_of, read_overrides, with_variant
 from rigctl.scenario.pairs import choose_pairs, has_foreign_pairs, pairs_option, sets_of, tests_of
 from rigctl.scenario.schema import ScenarioFile, ScenarioKeys
+from rigctl.scenario.shares import share_mistakes, with_rates
 from rigctl.settings import (
     CONDITION,
     DIRECTION,
@@ -73,9 +74,10 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
         raise MistakesError([*sort_mistakes(found), *([_lacking_nodes(path, rig, overrides)] if foreign else [])])
     tests, against = _tests(changes.located(document), model, rig, matrix, changes)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
-    plan = _plan(path, document, model, tests, rig=rig, overrides=overrides)
-    if few := list(port_mistakes(plan.cells, rig)):
-        raise MistakesError(few)
+    plan = with_rates(_plan(path, document, model, tests, rig=rig, overrides=overrides))
+    found = [*share_mistakes(changes.located(document), matrix, tests, plan), *port_mistakes(plan.cells, rig)]
+    if found:
+        raise MistakesError(found)
     return replace(plan, title=changes.title(model.title, path.stem), against=against), rig
 
 
@@ -86,9 +88,10 @@ def _tests(
     variant, before = changes.variant, None
     if variant is not None:
         matrix, before = with_variant(matrix, variant)
-    sets, classes = sets_of(model.pairs, rig), classes_of(model.classes, model.test)
+    sets, classes = sets_of(model.pairs, rig), classes_of(model.classes, model.test, model.duration, rig)
     found = list(set_mistakes(document, matrix, len(sets)))
     found += class_mistakes(document, matrix, len(sets), classes, None if variant is None else variant.option)
+    found += time_mistakes(document, classes, model.duration, model.omit)
     tests: list[Test] = []
     if not found:
         tests = tests_of_classes(tests_of(expand_matrix(matrix), sets), KINDS[model.test], classes)
@@ -205,4 +208,6 @@ def _cell(number: int, test: Test, model: ScenarioKeys, conditions: Mapping[str,
         latency_ms=row[LATENCY],
         traffic_class=test.traffic_class,
         group=test.group,
+        start_s=test.start_s,
+        stop_s=test.stop_s,
     )

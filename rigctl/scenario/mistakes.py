@@ -45,6 +45,7 @@ _LEAST_OF_IPERF3: Final = 16
 def scenario_mistakes(document: YamlDocument, model: ScenarioKeys, rig: Rig) -> Iterator[Mistake]:
     """Yield all mistakes except those of the matrix and of its tests."""
     yield from islice(pair_mistakes(document, model.pairs, rig), MOST_FOUND)
+    yield from _class_pair_mistakes(document, model, rig)
     yield from _time_mistakes(document, model)
     yield from _repeating_mistakes(document, model)
     axes: RowValues = model.matrix
@@ -53,6 +54,19 @@ def scenario_mistakes(document: YamlDocument, model: ScenarioKeys, rig: Rig) -> 
             what = f"{setting.name}: is given for all tests, too, in line {document.keys[(setting.name,)].line}."
             yield document.mistake(("matrix", setting.name), f"{what} Keep one of them.", at_key=True)
     yield from islice(condition_mistakes(document, model.conditions, rig), MOST_FOUND)
+
+
+def _class_pair_mistakes(document: YamlDocument, model: ScenarioKeys, rig: Rig) -> Iterator[Mistake]:
+    """Yield mistakes in the pairs of classes. Pairs of the scenario may be missing if each class has its own."""
+    own = {name: getattr(section, "pairs", ()) for name, section in model.classes.items()}
+    for name, entries in own.items():
+        yield from islice(pair_mistakes(document, entries, rig, ("classes", name, "pairs")), MOST_FOUND)
+    if not model.pairs and not (own and all(own.values())):
+        purpose = ScenarioKeys.model_fields["pairs"].description
+        yield document.mistake((), f'"pairs" is missing. Expected: {purpose}', at_key=True)
+    if model.pairs and own and all(own.values()):
+        what = "pairs: unused, because each class has pairs of its own. Leave them out."
+        yield document.mistake(("pairs",), what, at_key=True)
 
 
 def cell_mistakes(

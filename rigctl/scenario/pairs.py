@@ -1,6 +1,7 @@
 """Pairs of nodes: the key `pairs` with lists, meshes and stars, and the setting `pairs`, which takes some of a list.
 
-`left -> right` pairs the first node of both groups, then the second, and so on; `left x right` pairs each with each.
+`left -> right` pairs the first node of both groups, then the second, and so on; `left x right` pairs each with each
+other.
 `mesh`, `mesh-parallel` and `{star: NODE}` make sets of pairs, which are measured one after the other.
 """
 
@@ -174,7 +175,9 @@ def expand_pairs(entry: PairEntry, rig: Rig) -> list[Pair]:
     if entry.each:
         if len(sources) * len(destinations) > MAX_PAIRS:
             raise FieldError(f"stands for {len(sources) * len(destinations):,} pairs, at most {MAX_PAIRS:,}")
-        return [Pair(source, destination) for source in sources for destination in destinations]
+        every = [Pair(source, other) for source in sources for other in destinations]
+        apart = [pair for pair in every if pair.source != pair.destination]
+        return apart or every  # `a x a` stays, and is a mistake
     if len(sources) != len(destinations):
         raise FieldError(
             f"{len(sources)} to {len(destinations)} nodes; -> needs the same number on both sides. "
@@ -185,9 +188,14 @@ def expand_pairs(entry: PairEntry, rig: Rig) -> list[Pair]:
 
 def sets_of(entries: Sequence[PairEntry | Rounds], rig: Rig) -> tuple[PairSet, ...]:
     """Return the sets of pairs of valid entries: several sets for a mesh or star, else one."""
-    if isinstance(entries[0], Rounds):
+    if entries and isinstance(entries[0], Rounds):
         return _round_sets(entries[0], rig)
     return (tuple(pair for entry in entries if isinstance(entry, PairEntry) for pair in expand_pairs(entry, rig)),)
+
+
+def pairs_at_once(entries: Sequence[PairEntry | Rounds], rig: Rig) -> PairSet:
+    """Return all pairs of valid entries, those of a mesh or star at once, as a traffic class has them."""
+    return tuple(dict.fromkeys(pair for together in sets_of(entries, rig) for pair in together))
 
 
 def choose_pairs(pairs: tuple[Pair, ...], choice: int | PairGrid | None) -> tuple[Pair, ...]:
@@ -213,25 +221,27 @@ def choose_pairs(pairs: tuple[Pair, ...], choice: int | PairGrid | None) -> tupl
     return tuple(grid)
 
 
-def pair_mistakes(document: YamlDocument, entries: Sequence[PairEntry | Rounds], rig: Rig) -> Iterator[Mistake]:
-    """Yield mistakes for unknown nodes, unequal sides, a node paired with itself, and repeated or too many pairs."""
+def pair_mistakes(
+    document: YamlDocument, entries: Sequence[PairEntry | Rounds], rig: Rig, at: Path = ("pairs",)
+) -> Iterator[Mistake]:
+    """Yield mistakes in entries: unknown nodes, unequal sides, a node with itself, repeated or too many pairs."""
     seen: set[Pair] = set()
     for index, entry in enumerate(entries):
         if isinstance(entry, Rounds):
             if len(entries) > 1:
                 alone = f"{entry.word} makes tests of its own, one after the other. Give no other pairs."
-                yield document.mistake(("pairs", index), f"pairs: {alone}")
+                yield document.mistake((*at, index), f"pairs: {alone}")
             for path, what in rounds_mistakes(entry, rig) if len(entries) == 1 else ():
-                yield document.mistake(("pairs", index, *path), what)
+                yield document.mistake((*at, index, *path), what)
             continue
         try:
             whats = list(_unknown(entry, rig)) or list(_entry_mistakes(entry, rig, seen))
         except FieldError as error:
             whats = [f"{error}."]
         for what in whats:
-            yield document.mistake(("pairs", index), f"pair {show_value(entry.text)}: {what}")
+            yield document.mistake((*at, index), f"pair {show_value(entry.text)}: {what}")
         if len(seen) > MAX_PAIRS:
-            yield document.mistake(("pairs", index), f"pairs: more than {MAX_PAIRS:,} with this one. Name fewer.")
+            yield document.mistake((*at, index), f"pairs: more than {MAX_PAIRS:,} with this one. Name fewer.")
             return
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar
 from pydantic import (
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     PlainValidator,
     ValidationInfo,
@@ -26,7 +27,7 @@ from pydantic import (
 from rigctl.base.units import parse_duration
 from rigctl.conditions.condition import ConditionName, ConditionSection
 from rigctl.records import LEAST_SKEW_S, MAX_LOSS
-from rigctl.scenario.classes import AXES, CLASS_NAME, TAKEN, parse_class
+from rigctl.scenario.classes import AXES, CLASS_NAME, TAKEN, Moment, parse_class, parse_moment
 from rigctl.scenario.expectations import expect_section
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, RowValues, parse_axis
 from rigctl.scenario.pairs import PAIR_SCHEMA, PairEntry, Rounds, parse_entry
@@ -199,8 +200,38 @@ ClassName = Annotated[
 ]
 
 
+_Entry = Annotated[PairEntry | Rounds, validator_for(parse_entry), WithJsonSchema(PAIR_SCHEMA)]
+
+
+_Moment = Annotated[
+    Moment | None,
+    validator_for(parse_moment),
+    WithJsonSchema(
+        {"anyOf": [*_DURATION_SCHEMA["anyOf"], {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*%\s*$"}]}
+    ),
+]
+
+
 class ClassKeys(YamlSection):
     """Keys of a traffic class, except settings."""
+
+    pairs: Annotated[tuple[_Entry, ...], BeforeValidator(_pair_list)] = Field(
+        (),
+        description="Pairs of this class, all at once, as under pairs of the scenario. Default: the pairs of the row.",
+        examples=[["a -> b"], "n[2..5] x n1", {"star": "a"}],
+        json_schema_extra=_accept_one_or_many,
+    )
+    start: _Moment = Field(
+        None,
+        description="When the class starts to send: a time after the start of the test, or a share of its duration. "
+        "Default: 0s.",
+        examples=["5s", "25%"],
+    )
+    stop: _Moment = Field(
+        None,
+        description="When the class stops, likewise. Default: at the end of the test.",
+        examples=["15s", "75%"],
+    )
 
     test: Annotated[str | None, _TEST, WithJsonSchema({"enum": [kind.name for kind in TAKEN]})] = Field(
         None, description="Kind of test. Default: the scenario's kind of test.", examples=["udp"]
@@ -243,6 +274,8 @@ class UntilSection(YamlSection):
 class ScenarioKeys(YamlSection):
     """Keys of a scenario, except settings."""
 
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["pairs"]}, {"required": ["classes"]}]})
+
     title: Text = Field("", description="Title in tables and pages, one line. Default: the file's name.")
     notes: LongText = Field("", description="Notes for readers of the report.")
     heads: _Heads = Field(
@@ -255,13 +288,12 @@ class ScenarioKeys(YamlSection):
         description="The default rig: a path relative to this file, or the name of a bundled rig.",
         examples=["gigablox", "./my-rig.yaml"],
     )
-    pairs: Annotated[
-        tuple[Annotated[PairEntry | Rounds, validator_for(parse_entry), WithJsonSchema(PAIR_SCHEMA)], ...],
-        BeforeValidator(_pair_list),
-    ] = Field(
+    pairs: Annotated[tuple[_Entry, ...], BeforeValidator(_pair_list)] = Field(
+        (),
         description="pairs of nodes that send, all at once, as in pairs: [pi1 -> pi2]. With groups or ranges: "
-        "left -> right is first to first and so on, left x right is each to each. Not at once: mesh (every node to "
-        "every other), mesh-parallel (in rounds of disjoint pairs), {star: NODE} (NODE to each other node and back).",
+        "left -> right is first to first and so on, left x right is each to each other. Not at once: mesh (every node "
+        "to every other), mesh-parallel (in rounds of disjoint pairs), {star: NODE} (NODE to each other node and "
+        "back).",
         examples=[["pi1 -> pi2", "pi3 -> pi4"], ["node[001..012] -> node[101..112]"], ["left x right"], "mesh"],
         json_schema_extra=_accept_one_or_many,
     )
@@ -274,8 +306,12 @@ class ScenarioKeys(YamlSection):
         BeforeValidator(empty_if_none),
     ] = Field(
         default_factory=dict,
-        description="Classes of traffic that run together in each pair; each test becomes one test for each class.",
-        examples=[{"voice": {"test": "udp", "rate": "2M"}, "bulk": {"parallel": 4}}],
+        description="Classes of traffic that run together, in each pair or each in pairs of its own; each test becomes "
+        "one test for each class.",
+        examples=[
+            {"voice": {"test": "udp", "rate": "2M"}, "bulk": {"parallel": 4}},
+            {"victim": {"pairs": ["a -> b"]}, "load": {"pairs": ["c -> b"], "start": "5s", "stop": "15s"}},
+        ],
     )
     matrix: _Axes = Field(default_factory=dict, description="Axes and their values: every combination is one test.")
     exclude: Annotated[tuple[_Row, ...], _EMPTY_LIST] = Field(

@@ -24,7 +24,7 @@ _MOST_SUBFLOWS: Final = 16
 
 
 class Level(IntEnum):
-    """The kinds of rows in exports: a row is for a test (cell), a pair, a flow, an interval, a bin or a bucket."""
+    """The kinds of rows in exports: a row is for a test, pair, flow, interval, bin, bucket, or a phase of a pair."""
 
     CELLS = 0
     PAIRS = 1
@@ -32,11 +32,13 @@ class Level(IntEnum):
     INTERVALS = 3
     BINS = 4
     HISTOGRAM = 5
+    PHASES = 6
 
 
 MEASURED: Final = frozenset({Level.CELLS, Level.PAIRS, Level.FLOWS})
 ONLY_FLOWS: Final = frozenset({Level.FLOWS})
 BUCKETS: Final = frozenset({Level.HISTOGRAM})
+PHASED: Final = frozenset({Level.PHASES})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Settings of the traffic: sizes, counts, rates, disk or memory, transport, and probes of the round-trip time."""
 
+import re
 from contextlib import suppress
 from typing import Final
 
@@ -29,6 +30,7 @@ MAX_RATE: Final = "max"  # value of `rate` for a search for the highest rate wit
 _MAX_FILE: Final = 2**40
 _PLACES: Final = ("disk", "memory")
 _MAX_ITERATIONS: Final = 10**9
+_SHARE: Final = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,3})?)\s*%\s*")
 _MIN_RATE_BPS: Final = 1000
 _MAX_RATE_BPS: Final = 10**12
 _WHOLE_BYTES: Final = 8
@@ -41,13 +43,29 @@ MIN_PROBES_MS, MAX_PROBES_MS = 1, 1000
 def _rate(name: str, value: object) -> int | str:
     if value in (MAX_RATE, UNLIMITED):
         return str(value)
+    if isinstance(value, str) and value.rstrip().endswith("%"):
+        return _share(name, value)
     try:
         rate_bps = parse_quantity(name, value, parse_rate, "100M")
     except ValueError as error:
-        raise FieldError(f"{error}; or max, or unlimited") from None
+        raise FieldError(f"{error}; or a share of the ceiling, as in 60%; or max, or unlimited") from None
     if not _MIN_RATE_BPS <= rate_bps <= _MAX_RATE_BPS:
         raise FieldError(f'{name} "{value}": expected 1k to 1T bit/s, max or unlimited, as in 100M')
     return rate_bps
+
+
+def _share(name: str, value: str) -> str:
+    """Return a share of the ceiling as `60%`. Raise `FieldError` unless it is above 0 % and at most 100 %."""
+    match = _SHARE.fullmatch(value)
+    if match is None or not 0 < float(match[1]) <= 100:
+        raise FieldError(f"{name} {show_value(value)}: expected a share of the ceiling, above 0% to 100%, as in 60%")
+    return f"{float(match[1]):g}%"
+
+
+def share_of_ceiling(rate: int | str | None) -> float | None:
+    """Return the share of the ceiling that a value of `rate` asks for, such as 0.6 for `60%`; None for other values."""
+    match = _SHARE.fullmatch(rate) if isinstance(rate, str) else None
+    return None if match is None else float(match[1]) / 100
 
 
 def parse_latency(name: str, value: object) -> int | None:
@@ -67,7 +85,7 @@ def parse_latency(name: str, value: object) -> int | None:
 
 
 def _refuse_rate(rate: int | str | None, kind: Kind) -> str | None:
-    if kind is UDP or not isinstance(rate, str):
+    if kind is UDP or not isinstance(rate, str) or share_of_ceiling(rate) is not None:
         return None
     return f"{rate} is for test: udp only. Leave rate out for a stream that sends as fast as it can"
 
@@ -119,13 +137,13 @@ ITERATIONS: Final[Setting[int | None]] = Setting(
 RATE: Final[Setting[int | str | None]] = Setting(
     name="rate",
     meaning="Payload bit/s of each flow in tests udp and tcp, as in 100M; the kernel limits TCP flows to the rate "
-    "(SO_MAX_PACING_RATE). Only udp: max searches the highest rate with a loss of at most max_loss; unlimited is as "
-    "fast as the sender can.",
+    "(SO_MAX_PACING_RATE). 60% is that share of the pair's ceiling, divided among its flows. Only udp: max searches "
+    "the highest rate with a loss of at most max_loss; unlimited is as fast as the sender can.",
     parse=or_default(_rate),
     text=rate_words,
     schema={
         "anyOf": [
-            {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*[kKmMgGtT]?\s*(bit/s|bits/s|bps|bit)?\s*$"},
+            {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([kKmMgGtT]?\s*(bit/s|bits/s|bps|bit)?|%)\s*$"},
             {"type": "integer", "minimum": _MIN_RATE_BPS, "maximum": _MAX_RATE_BPS},
             {"enum": [MAX_RATE, UNLIMITED, DEFAULT]},
         ],

@@ -30,6 +30,8 @@ _BOUNDS: Final[Mapping[type, Mapping[str, tuple[float, float]]]] = {
         "number": (0, 1_000_000),
         "duration_s": (0, _YEAR_S),
         "omit_s": (0, _YEAR_S),
+        "start_s": (0, _YEAR_S),
+        "stop_s": (0, _YEAR_S),
         "parallel": (1, 10_000),
         "bin_us": (1, 3_600_000_000),
         "latency_ms": (1, 3_600_000),

@@ -186,7 +186,7 @@ class CliReader:
     source: str = "cli"
     clearings: dict[str, Clearing] = field(default_factory=dict)
 
-    async def read(self) -> dict[str, PortCounters]:
+    async def read(self, *, wire: bool = False) -> dict[str, PortCounters]:  # noqa: ARG002 — one command has all there is
         return {port: await self._read(port) for port in self.ports}
 
     async def _read(self, port: str) -> PortCounters:

@@ -29,6 +29,11 @@ class PortCounters:
     in_errors: int | None = None
     out_errors: int | None = None
     discontinuity: int | None = None
+    in_pause: int | None = None  # pause frames from the device at the port; like all below, not in each reading
+    out_pause: int | None = None
+    fcs_errors: int | None = None
+    alignment_errors: int | None = None
+    late_collisions: int | None = None
 
 
 class Reader(Protocol):
@@ -36,8 +41,11 @@ class Reader(Protocol):
 
     source: str
 
-    async def read(self) -> dict[str, PortCounters]:
-        """Return the counters of all ports by name, read at nearly the same time. Raise `NodeError`."""
+    async def read(self, *, wire: bool = False) -> dict[str, PortCounters]:
+        """Return the counters of all ports by name, read at nearly the same time. Raise `NodeError`.
+
+        `wire` asks for pause frames and damaged frames too, which a run needs only before and after the traffic.
+        """
         ...
 
 

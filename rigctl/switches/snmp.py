@@ -44,6 +44,8 @@ _ADDRESS: Final = "1.3.6.1.2.1.17.4.3.1.1"  # dot1dTpFdbAddress: index of the ro
 _MOST_LEARNT: Final = 32_768
 _FIRST_OF_TP_LINK: Final = 49_152
 _MAC_BYTES: Final = 6
+_PORTS_ASKED: Final = 2
+"""So many ports are asked which counters of the wire the switch has: the first may be a trunk without them."""
 # Counter → 64-bit columns of which it is the sum, and the 32-bit columns for a switch without 64-bit counters.
 _COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "in_octets": ((_IFX + "6",), (_IF + "10",)),
@@ -56,6 +58,15 @@ _COLUMNS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "out_errors": ((_IF + "20",), ()),
     "discontinuity": ((_IFX + "19",), ()),
 }
+_ETHERLIKE: Final = "1.3.6.1.2.1.10.7."
+_WIRE: Final[dict[str, tuple[str, ...]]] = {
+    "in_pause": (_ETHERLIKE + "10.1.5", _ETHERLIKE + "10.1.3"),
+    "out_pause": (_ETHERLIKE + "10.1.6", _ETHERLIKE + "10.1.4"),
+    "fcs_errors": (_ETHERLIKE + "2.1.3",),
+    "alignment_errors": (_ETHERLIKE + "2.1.2",),
+    "late_collisions": (_ETHERLIKE + "2.1.8",),
+}
+"""Counters of the wire (EtherLike-MIB, RFC 3635), each with its columns: of several, the first that a port has."""
 _AUTH: Final = {
     "md5": hlapi.USM_AUTH_HMAC96_MD5,
     "sha": hlapi.USM_AUTH_HMAC96_SHA,
@@ -110,13 +121,16 @@ class SnmpReader:
     ports: Mapping[str, int]
     source: str = "snmp"
     wide: bool | None = None
+    wire: dict[str, str] | None = None  # columns of the wire that the switch has; None: not yet known
 
-    async def read(self) -> dict[str, PortCounters]:
+    async def read(self, *, wire: bool = False) -> dict[str, PortCounters]:
         if self.wide is None:
             first = next(iter(self.ports.values()), None)
             probe = f"{_COLUMNS['in_octets'][0][0]}.{first}"
             self.wide = first is None or (await self.session.get([probe]))[probe] is not None
         columns = {name: wide if self.wide or not narrow else narrow for name, (wide, narrow) in _COLUMNS.items()}
+        if wire:
+            columns |= {name: (column,) for name, column in (await self._wire_columns()).items()}
         wanted = [f"{column}.{index}" for index in self.ports.values() for column in chain(*columns.values())]
         before_ns = time.monotonic_ns()
         parts = [wanted[at : at + _MOST_PER_REQUEST] for at in range(0, len(wanted), _MOST_PER_REQUEST)]
@@ -129,6 +143,19 @@ class SnmpReader:
             sums = {name: sum(filter(None, parts)) for name, parts in known.items() if parts != [None] * len(parts)}
             read[port] = PortCounters(before_ns + took_ns // 2, took_ns, **sums)
         return read
+
+    async def _wire_columns(self) -> dict[str, str]:
+        """Return the columns of the wire that a port of this switch has, asked for once."""
+        if self.wire is None:
+            every = [column for columns in _WIRE.values() for column in columns]
+            found: set[str] = set()
+            for index in list(self.ports.values())[:_PORTS_ASKED]:
+                answer = await self.session.get([f"{column}.{index}" for column in every])
+                found |= {column for column in every if answer[f"{column}.{index}"] is not None}
+            self.wire = {
+                name: own for name, columns in _WIRE.items() if (own := next(filter(found.__contains__, columns), None))
+            }
+        return self.wire
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ from rigctl.analysis.views.mesh import Role
 from rigctl.base.errors import InputError
 from rigctl.base.values import group_by
 from rigctl.figures import FIGURES, Figure
+from rigctl.figures.phases import PHASE_FIGURES, in_phase
+from rigctl.model.phases import phases_of
 from rigctl.model.statistics.comparing import BOUND, Change, Comparison, Samples, compare_samples
 from rigctl.records import Against, Cell, RunInfo, Status, Stream
 from rigctl.results.rows import ExportRow
@@ -62,6 +64,8 @@ def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
         settings = {name: value for name, value in asdict(cell).items() if name not in ("number", "group", *WATCHED)}
         if cell.traffic_class is None:
             del settings["traffic_class"]
+        if cell.sending_s == cell.duration_s:
+            del settings["start_s"], settings["stop_s"]
         text = json.dumps(settings, sort_keys=True, separators=(",", ":"), default=str)
         seen[text] += 1
         keys[cell.number] = text if seen[text] == 1 else f"{text}#{seen[text]}"
@@ -72,7 +76,7 @@ def figure_keys(cells: Sequence[Cell]) -> Iterator[tuple[Cell, FigureSubject]]:
     """Yield (test, figure key) in the plan's order: for each figure the key of the whole test, then of each stream."""
     tests = keys_of_tests(cells)
     for cell in cells:
-        for metric in _metrics(cell):
+        for metric in _metrics(cell, cells):
             for stream in (None, *cell.streams):
                 yield cell, FigureSubject(tests[cell.number], metric, stream)
 
@@ -87,9 +91,11 @@ def figures(results: RunResults) -> list[RunFigure]:
     return made
 
 
-def _metrics(cell: Cell) -> list[Figure[float]]:
-    """Return the figures of a test that are compared between runs."""
-    return [figure for figure in FIGURES.values() if figure.compared is not None and figure.compared.applies(cell)]
+def _metrics(cell: Cell, cells: Sequence[Cell]) -> list[Figure[float]]:
+    """Return the figures of a test that are compared between runs, those of its phases included."""
+    phases = phases_of(cell, [other for other in cells if other.first == cell.first])
+    every = [*FIGURES.values(), *(in_phase(figure, phase.name) for phase in phases for figure in PHASE_FIGURES)]
+    return [figure for figure in every if figure.compared is not None and figure.compared.applies(cell)]
 
 
 _IN_EFFECT: Final = {

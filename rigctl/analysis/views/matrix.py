@@ -128,10 +128,13 @@ class ConditionChange:
 def matrix(plan: RunPlan, cells: Sequence[CellSummary], rows: Sequence[ExportRow]) -> PairsMatrix | None:
     """Return the tables of a run; None if the number of pairs never varies, or if two tests share a table entry.
 
+    Tests that all send to one node (incast) have no tables: who gets how much of its port matters, not the sum.
+
     `rows` are the export rows of tests, one for each repetition.
     """
     pairs = tuple(sorted({len(summary.cell.pairs) for summary in cells}))
-    if len(pairs) < 2 or len(cells) < 3:
+    to_one_node = len({stream.stream.receiver for summary in cells for stream in summary.streams}) == 1
+    if len(pairs) < 2 or len(cells) < 3 or to_one_node:
         return None
     names = [name for name in _SETTINGS if len({_SETTINGS[name](summary.cell) for summary in cells}) > 1]
     known = {condition.name: condition for condition in plan.conditions}

@@ -47,7 +47,7 @@ def short_excess(cell: CellSummary) -> bool:
     """Tell whether the burst that a token bucket passes explains why a short test exceeds its ceiling."""
     if cell.goodput_mbps is None or cell.ceiling_mbps is None:
         return False
-    duration_s = cell.cell.duration_s - cell.cell.omit_s
+    duration_s = cell.cell.sending_s - cell.cell.omit_s
     passed_mbps = len(cell.streams) * BUCKET_BYTES * 8e-6 / duration_s if duration_s > 0 else 0.0
     return cell.goodput_mbps.mean - cell.ceiling_mbps <= 1.5 * passed_mbps
 

@@ -13,12 +13,14 @@ from rigctl.figures import FIGURES
 from rigctl.figures.ceilings import EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.figure import FiguresOfTest
 from rigctl.figures.messages import ELAPSED, THROUGHPUT
+from rigctl.figures.phases import OF_PHASES
 from rigctl.figures.streams import RETRANSMITS
 from rigctl.records import Cell, Status, Stream
 from rigctl.results.summary import CellSummary, StreamSummary
 
 Value: TypeAlias = float | str | None  # the value of a figure, in its unit; None if unknown
 
+_EVERY: Final = {**FIGURES, **OF_PHASES}
 _MESSAGES: Final[Mapping[str, Callable[[MessageResult], float | None]]] = {
     ELAPSED.name: lambda result: result.mean_s,
     THROUGHPUT.name: lambda result: result.bytes_per_s,
@@ -52,7 +54,7 @@ class ValuesOfTests:
         if name == LIMIT_DETAIL.name:
             return summary.verdict.detail
         if not cell.in_messages:
-            value: Value = summary.results[FIGURES[name]]
+            value: Value = summary.results[_EVERY[name]]
             return value
         result = None if stream is None else self._results.get((cell.number, stream))
         if result is None:
@@ -61,14 +63,14 @@ class ValuesOfTests:
 
     def each(self, cell: Cell, stream: Stream | None, name: str) -> tuple[float, ...]:
         """Return the known values of a figure, one per valid repetition; empty for tests that count messages."""
-        values = () if cell.in_messages else self._summary(cell, stream).results.each(FIGURES[name])
+        values = () if cell.in_messages else self._summary(cell, stream).results.each(_EVERY[name])
         return tuple(value for value in values if value is not None)
 
     def by_name(self) -> Iterator[FiguresOfTest]:
         """Yield the known figures of each test with a valid repetition, then of each of its streams."""
         for cell in self._plan.cells:
             for stream in (None, *cell.streams) if self.counted(cell) else ():
-                values = {name: self.of(cell, stream, name) for name in FIGURES}
+                values = {name: self.of(cell, stream, name) for name in (_EVERY if cell.traffic_class else FIGURES)}
                 known = {name: value for name, value in values.items() if value is not None}
                 yield FiguresOfTest(cell.number, None if stream is None else str(stream), known)
 

@@ -22,7 +22,7 @@ from rigctl.base.values import group_by
 from rigctl.cli.options import Json, RunOptions, ScenarioArgument, take_options
 from rigctl.cli.output import InMbps, Model, Variants, Versioned, at, plain_console, print_table, say
 from rigctl.findings.text import UNKNOWN, numbers_text, plural, span
-from rigctl.records import Cell, Condition, RunPlan, several_sets
+from rigctl.records import Cell, Condition, RunPlan, have_roles, several_sets
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.duration import PlannedTime, longest_s, planned_time
 from rigctl.scenario.forecast import all_forecasts, constants, notes, sum_ceiling_bps, table_axes
@@ -93,13 +93,14 @@ def columns_by_head(run_plan: RunPlan, axes: Sequence[Setting[Any]]) -> dict[str
     expected = all_forecasts(run_plan)
     asked = [(own, cell.direction) for own, cell in zip(expected, cells, strict=True)]
     sums = {each: _mbps(sum_ceiling_bps(*each, run_plan)) for each in dict.fromkeys(asked)}
-    sets = several_sets(cells)
+    sets, roles = several_sets(cells), have_roles(cells)
     return {
         "Test": [str(cell.number) for cell in cells],
         "Class": [cell.traffic_class or UNKNOWN for cell in cells],
         **{axis.header: [_value(axis, cell) for cell in cells] for axis in axes},
-        "Pairs": [_shorten([*map(str, cell.pairs)]) if sets else str(len(cell.pairs)) for cell in cells],
+        "Pairs": [_shorten([*map(str, cell.pairs)]) if sets or roles else str(len(cell.pairs)) for cell in cells],
         "Duration": [format_duration(cell.duration_s) for cell in cells],
+        "Sends": [_span_text(cell) for cell in cells],
         _ON_WIRE: [_distinct(UNKNOWN if pair.mss is None else str(pair.mss) for pair in own) for own in expected],
         _PER_PAIR: [_distinct(_mbps(pair.ceiling_bps) for pair in own) for own in expected],
         _OF_SUM: [sums[each] for each in asked],
@@ -130,7 +131,8 @@ def _summary(
         variants = f"{against.setting} {against.before} and {against.after}"
         lines.append(f"Comparison: each test runs with {variants} in turn (ABBA).")
     lines += [f"Condition {condition.name}: {_condition_text(condition)}." for condition in run_plan.conditions]
-    lines += [_pairs_line(run_plan), *_expectation_lines(run_plan)]
+    lines += _class_lines(run_plan) if have_roles(run_plan.cells) else [_pairs_line(run_plan)]
+    lines += _expectation_lines(run_plan)
     several = any(len(cell.pairs) > 1 for cell in run_plan.cells)
     of_sum = f" per pair, {_range(columns[_OF_SUM])} Mbit/s of the sum" if several else ""
     return [*lines, f"Ceiling: {_range(columns[_PER_PAIR])} Mbit/s{of_sum}."]
@@ -247,6 +249,20 @@ def _pairs_line(run_plan: RunPlan) -> str:
     return f"Pairs: {len(pairs)}, {how}."
 
 
+def _class_lines(run_plan: RunPlan) -> list[str]:
+    """Return a line for each class with its pairs, and with its times if the classes send at different times."""
+    lines: dict[str | None, str] = {}
+    for cell in run_plan.cells:
+        times = f", from {_span_text(cell)}" if cell.sending_s < cell.duration_s else ""
+        lines.setdefault(cell.traffic_class, f"Class {cell.traffic_class}: {_shorten([*map(str, cell.pairs)])}{times}.")
+    return list(lines.values())
+
+
+def _span_text(cell: Cell) -> str:
+    start_s, stop_s = cell.span_s
+    return f"{start_s:g} to {stop_s:g} s"
+
+
 def _expectation_lines(run_plan: RunPlan) -> list[str]:
     """Return lines such as `Expected: goodput >= 930M, limit line-rate (tests 1 and 3)`."""
     lines = []
@@ -296,6 +312,8 @@ class PlannedTest(Model):
     traffic_class: str | None = at("cell.traffic_class", "Name of the class of traffic; null: without `classes`.")
     condition: str | None = at("cell.condition")
     duration_s: float = at("cell.duration_s")
+    start_s: float = at("cell.start_s", "When a class starts to send, in s after the start of the test.")
+    stop_s: float | None = at("cell.stop_s", "When a class stops; null: at the end of the test.")
     omit_s: float = at("cell.omit_s")
     settings: Annotated[dict[str, Any], BeforeValidator(_settings)] = at(
         "cell", "Value of each setting by its name; null: the node's default."

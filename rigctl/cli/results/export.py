@@ -2,9 +2,9 @@
 
 csv, json, md, parquet: rows of all runs that are named or fit the filters; the column `run` tells them apart
 (docs/reference/columns.md). --level says what a row is: a test (`cells`), a pair (`pairs`), a flow (`flows`), an
-interval (`intervals`), a bin (`bins`) or a bucket (`histogram`). junit: tests and expectations as test cases;
-openmetrics: figures of tests and pairs; bencher, benchmark-action (goodput, bigger is better) and
-benchmark-action-smaller (round trips and loss): figures of tests for services that track benchmarks
+interval (`intervals`), a bin (`bins`), a bucket (`histogram`) or a phase of a pair (`phases`). junit: tests and
+expectations as test cases; openmetrics: figures of tests and pairs; bencher, benchmark-action (goodput, bigger is
+better) and benchmark-action-smaller (round trips and loss): figures of tests for services that track benchmarks
 (docs/how-to/ci.md); slurm: a command for each slow node of a mesh, which drains it (docs/how-to/slurm.md); rigctl:
 whole runs, for `rigctl import`.
 
@@ -39,7 +39,7 @@ _Format: TypeAlias = Literal[
     "csv", "json", "md", "parquet", "rigctl", "junit", "openmetrics", "bencher", "benchmark-action",
     "benchmark-action-smaller", "slurm",
 ]  # fmt: skip
-_LevelName: TypeAlias = Literal["cells", "pairs", "flows", "intervals", "bins", "histogram"]
+_LevelName: TypeAlias = Literal["cells", "pairs", "flows", "intervals", "bins", "histogram", "phases"]
 
 
 @take_options(read_filters, "filters")

@@ -15,7 +15,8 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.values import ValuesOfTests
 from rigctl.base.errors import InputError
 from rigctl.base.values import group_by, total
-from rigctl.figures import BY_NAME, FIGURES, DataColumn
+from rigctl.figures import FIGURES, DataColumn
+from rigctl.figures.phases import column_named
 from rigctl.findings.text import MOST_NAMED, how_pairs_differ, settings_text
 from rigctl.records import Cell, RepetitionHead, RunInfo, RunStatus, Status
 from rigctl.report.printers.junit import Case, CaseOutcome, Suite
@@ -119,4 +120,4 @@ def _figures(view: RunView, wanted: frozenset[str]) -> Iterator[CaseFigure]:
             for column in OF_KIND[cell.test]:
                 value = values.of(cell, stream, column)
                 if column in wanted and isinstance(value, int | float):
-                    yield CaseFigure(name, BY_NAME[column], value, values.each(cell, stream, column))
+                    yield CaseFigure(name, column_named(column), value, values.each(cell, stream, column))

@@ -234,9 +234,10 @@ def _passed_texts(best: Sequence[_Fastest], rates: Rates, loss: str, why_above: 
             more = [f"{rates.least(cell)} with {_size(cell)}" for cell in own[1:]]
             parts.append(f"{loss} up to {_few([f'{rate} with {_size_text(own[0])} ({packets})', *more])}")
     if own := [one.cell for one in best if one.sent]:
-        more = [f"{rates.least(cell)} with {_size(cell)}" for cell in own[1:]]
-        first = f"{rates.least(own[0])} Mbit/s{each} with {_size_text(own[0])}"
-        parts.append(f"{'' if parts else f'{loss} at '}{_few([first, *more])}, all that the senders sent")
+        frames = [columns.packets_text(_packets(cell, rates)) for cell in own]
+        more = [f"{count} with {_size(cell)}" for count, cell in zip(frames[1:], own[1:], strict=True)]
+        first = f"≥ {frames[0]} frames/s{each} with {_size_text(own[0])}"
+        parts.append(f"{'' if parts else f'{loss} at '}{_few([first, *more])} (senders)")
     if own := [one.cell for one in best if one.above]:
         sizes = _size_text(own[0]) if len(own) == 1 else f"{some([str(_size(cell)) for cell in own])} bytes"
         beyond = f"above line rate{why_above and f' ({why_above})'}"

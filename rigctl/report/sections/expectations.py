@@ -8,7 +8,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import Check, checks
 from rigctl.base.values import group_by
-from rigctl.figures import BY_NAME
+from rigctl.figures.phases import column_named
 from rigctl.findings import NOT_MET, Finding, FindingValue, Severity, Weight, tests
 from rigctl.findings.text import UNKNOWN, numbers_text, plural, upper_first
 from rigctl.records import Expectation, RunInfo, RunPlan, Status, Unmet
@@ -37,7 +37,7 @@ def verdicts(view: RunView) -> tuple[Verdict, ...]:
 
 def _verdict(check: Check, in_part: str | None) -> Verdict:
     expected = check.expectation
-    unit = BY_NAME[expected.column].unit
+    unit = column_named(expected.column).unit
     if check.value is not None:
         measured = _text(check.value, unit, expected.bound)
     else:

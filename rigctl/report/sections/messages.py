@@ -73,7 +73,7 @@ _REACHED: Final = (0.93, 0.97)
 _ROWS_OF_EXCEPTION: Final = 8
 """One in this number of sizes may be an exception, which is named, so that a noisy size does not move the answer."""
 _FLAT: Final = 1.25
-"""Round trips up to this multiple of the smallest size's round trip count as about the same."""
+"""Round trips within this factor of the smallest size's round trip count as about the same."""
 _DELAYED_NS: Final = (36e6, 50e6)
 """Range of round trips that suggests a delayed acknowledgement: Linux delays by 40 ms at first (TCP_DELACK_MIN)."""
 _TIMEOUT_NS: Final = (190e6, 260e6)
@@ -168,15 +168,14 @@ def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Fi
     small, large = best.results[0], best.results[-1]
     if _median_us(small) is None:
         return
-    flat = [*takewhile(lambda one: (_median_us(one) or 0.0) <= _FLAT * (_median_us(small) or 0.0), best.results)][-1]
+    flat = [*takewhile(lambda one: _about_as_long(one, small), best.results)][-1]
     text = f"Median round trip {printed(small)} with {size_text(small)}{best.name and f' ({best.name})'}"
     firsts = [line.results[0] for line in (best, *others) if _median_us(line.results[0]) is not None]
     statements = [Statement(text, firsts, lambda result: (_median_us(result) or 0.0) >= (_median_us(small) or 0.0))]
     if flat.size > small.size:
         text += f", about the same up to {size_text(flat)}"
         level = [result for result in best.results if result.size <= flat.size]
-        most_us = _FLAT * (_median_us(small) or 0.0)
-        statements.append(Statement("about the same", level, lambda result: (_median_us(result) or 0.0) <= most_us))
+        statements.append(Statement("about the same", level, lambda result: _about_as_long(result, small)))
     if large.size > flat.size:
         text += f", {printed(large)} with {size_text(large)}"
     numbers = {"app_rtt_mean_us": small[figures.ROUND_TRIP], "app_rtt_p99_us": small[figures.ROUND_TRIP_P99]}
@@ -193,6 +192,11 @@ def _trip_answer(view: RunView, counted: Sequence[MessageResult]) -> Iterator[Fi
         first = line.results[0]
         words = {"settings": line.name, "size": size_text(first), "trip": printed(first)}
         yield latency.OTHER_SETTINGS.say(tests([first.cell.number]), **words)
+
+
+def _about_as_long(one: MessageResult, other: MessageResult) -> bool:
+    mine_us, theirs_us = _median_us(one), _median_us(other)
+    return mine_us is not None and theirs_us is not None and 1 / _FLAT <= mine_us / theirs_us <= _FLAT
 
 
 def _median_us(result: MessageResult) -> float | None:

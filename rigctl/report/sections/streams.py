@@ -6,18 +6,21 @@ from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import size_words
-from rigctl.base.values import divide, group_by, total
+from rigctl.base.values import divide, group_by, most, total
 from rigctl.figures.effective import MSS_EFFECTIVE, SUBFLOWS, WINDOW_EFFECTIVE, ZEROCOPY_EFFECTIVE
-from rigctl.figures.probes import IDLE, LOADED, RISE
+from rigctl.figures.probes import IDLE, LOADED, LOADED_P99, RISE
+from rigctl.figures.streams import FAIRNESS, GOODPUT_LEAST
 from rigctl.findings import RUN, Finding, Sentence, connections, loss, mtu, tests, window
 from rigctl.findings.goodput import excess_findings, goodput_findings
 from rigctl.findings.limits import bottleneck_findings, bottleneck_text
 from rigctl.findings.repetitions import findings_on_exclusions
+from rigctl.findings.sharing import incast_findings, is_incast
 from rigctl.findings.text import (
     FEW_SHARE,
     MOST_LISTED,
     UNKNOWN,
     join_list,
+    mean_mbps,
     numbers_text,
     plural,
     segments_text,
@@ -30,7 +33,7 @@ from rigctl.model.latency import has_grown
 from rigctl.records import RunInfo, host_system
 from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import streams as columns
-from rigctl.report.tables.columns import ColumnOf, significant, to_digits, words
+from rigctl.report.tables.columns import ColumnOf, number_column, significant, to_decimals, to_digits, words
 from rigctl.report.tables.requested import STREAM_COLUMNS
 from rigctl.results.summary import CellSummary, StreamSummary
 from rigctl.settings import CONGESTION, MPTCP, MSS, WINDOW, ZEROCOPY
@@ -50,6 +53,19 @@ _PROBE_RTT_S: Final = 10.0
 """bbr measures the round-trip time again after about this time (tcp_bbr.c: bbr_min_rtt_win_sec)."""
 
 
+_INCAST: Final[tuple[ColumnOf[CellSummary], ...]] = (
+    number_column("In all", "Mbit/s", lambda cell: mean_mbps(cell.goodput_mbps), to_digits(3, 2), minor=-1),
+    number_column("Slowest", "Mbit/s", lambda cell: cell.results[GOODPUT_LEAST], to_digits(3, 2), minor=-1),
+    number_column("Jain's index", "", lambda cell: cell.results[FAIRNESS], to_decimals(3), minor=-1),
+    number_column(
+        "Probes p99",
+        "ms",
+        lambda cell: divide(most(stream[LOADED_P99] for stream in cell.streams), 1e3),
+        to_digits(3, 2),
+    ),
+)
+
+
 def part(view: RunView) -> Part:
     """Return the report part on TCP streams; `view` has only these."""
     return Part(
@@ -64,7 +80,7 @@ def comparison(cells: Sequence[CellSummary]) -> Table:
     """Return the results table: settings, goodput and retransmits of each pair, granted values, ceiling, limit."""
     own: list[ColumnOf[CellSummary]] = [
         columns.RETRANSMITS_COLUMN,
-        *columns.shown_columns(),
+        *(_INCAST if is_incast(cells) else columns.shown_columns()),
         columns.effective(
             "Effective window",
             "KiB",
@@ -107,6 +123,8 @@ def _subflows_text(subflows: int | None) -> str:
 def stream_findings(view: RunView) -> Iterator[Finding]:
     """Yield the findings on TCP streams; findings of equal weight keep this order."""
     info, cells = view.info, view.cells
+    if is_incast(cells):
+        yield from incast_findings(cells)
     if not view.meshes:
         yield from goodput_findings(info, cells, _round_trips(cells))
     yield from _mss(info, cells)

@@ -41,6 +41,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "NEARBY": {"rtt_growth": 1.9, "rtt_added_ms": 0.75},
     "HELD": {"held_share": 0.8, "rtt_growth": 3.0, "window_share": 0.7},
     "SLOW": {"sent_share": 0.5, "variation": 0.01},
+    "PAUSED": {"pause_frames": 900.0, "pause_allows": 1.0, "paused_by": "x 3", "lost_share": 0.0},
     "BUSY": {"processors": "others", "busy_pct": 60.0, "others_pct": 99.0, "agent_share": 0.05},
 }
 NAMED |= {

@@ -35,7 +35,8 @@ from rigctl.results.frames import Frames, load_frames
 
 
 def mixed() -> Frames:
-    cells = [builders.cell(1, parallel=2, bin_us=1_000_000), builders.cell(2)]
+    victim = builders.cell(1, parallel=2, bin_us=1_000_000, traffic_class="victim", group=1)
+    cells = [victim, builders.cell(2, traffic_class="load", group=1, start_s=3.0)]
     one = builders.repetition(cells[0])
     binned = {"bins": Bins(one.window_start_ns or 0, 1_000_000, (1000, 0, 3000)), "histogram": ((7, 1),)}
     measured = [builders.changing_flows(one, receiver=binned), builders.failed(cells[1])]

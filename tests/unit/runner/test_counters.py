@@ -29,7 +29,7 @@ class Told:
     def __init__(self, clock: JumpingClock) -> None:
         self.readings, self.silent, self.clock = 0, False, clock
 
-    async def read(self) -> dict[str, PortCounters]:
+    async def read(self, *, wire: bool = False) -> dict[str, PortCounters]:
         if self.silent:
             raise NodeError("sw", "does not answer")
         self.readings += 1

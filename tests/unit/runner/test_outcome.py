@@ -11,7 +11,7 @@ from known import known
 from rigctl.measure.orders import channels
 from rigctl.protocol.lines import Captured
 from rigctl.protocol.report import EndpointReport
-from rigctl.records import Cell, Direction, NodeUsage, Pair, Repetition, Series, Side, Status, TcpInfo
+from rigctl.records import Cell, Direction, NicCounters, NodeUsage, Pair, Repetition, Series, Side, Status, TcpInfo
 from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.runner.outcome import EndReport, Measurement, combine_status, make_repetition, measurement, write_captures
 from rigctl.runner.schedule import MeasurementOrder
@@ -142,6 +142,35 @@ def test_each_class_counts_only_while_the_flows_of_all_ran() -> None:
     assert result.window_ns == times[2]
     assert result.start_skew_us == 1e4
     assert [flow.bytes for flow in result.flows] == [pytest.approx(125_000_000 * 0.97, rel=1e-3)]
+
+
+def test_a_class_that_starts_later_has_an_interval_of_its_own() -> None:
+    load = replace(BULK, start_s=0.4, stop_s=0.9)
+    both = channels([VOICE, load], lambda: "0" * 32)
+    times = {1: (0, SECOND), 2: (SECOND // 2, SECOND)}
+    reports = {(node, at): replace(report(*times[at]), endpoint=at) for at in times for node in ("a", "b")}
+    clocks = Clocks({"a": ClockOffset(0, 1000), "b": ClockOffset(0, 1000)})
+    voice, late = (measurement(cell, both, reports, clocks) for cell in (VOICE, load))
+    made = [
+        make_repetition(MeasurementOrder(cell, 1, 1), own, Status.OK, None, 1.0)
+        for cell, own in ((VOICE, voice), (load, late))
+    ]
+    assert [one.window_ns for one in made] == [(0, SECOND), (SECOND // 2, 9 * SECOND // 10)]
+    assert [own.lasts_whole_test for own in (voice, late)] == [True, False]
+
+
+def test_the_counters_of_a_node_are_unknown_if_no_stream_covers_all_others() -> None:
+    first, second = replace(VOICE, stop_s=0.5), replace(BULK, start_s=0.5)
+    one_after_the_other = channels([first, second], lambda: "0" * 32)
+    counted = NodeUsage("", 500_000, nic=NicCounters(rx_bytes=1))
+    reports = {
+        (node, at): replace(report(0, SECOND // 2), endpoint=at, usage=counted) for at in (1, 2) for node in ("a", "b")
+    }
+    clocks = Clocks({"a": ClockOffset(0, 1000), "b": ClockOffset(0, 1000)})
+    assert [usage.nic for usage in measurement(first, one_after_the_other, reports, clocks).usage] == [None, None]
+    alone = channels([first], lambda: "0" * 32)
+    known = [usage.nic for usage in measurement(first, alone, reports, clocks).usage]
+    assert known == [NicCounters(rx_bytes=1)] * 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 from cases import from_file
 from planning import message, planned
 
-from rigctl.records import Cell
+from rigctl.records import Cell, have_roles
 from rigctl.scenario.duration import planned_time
 from rigctl.scenario.forecast import notes
 from rigctl.settings import DSCP, LATENCY, MSS, PARALLEL, RATE, SIZE, WINDOW
@@ -49,6 +49,52 @@ def test_an_expectation_chooses_a_class_and_has_the_figure_of_its_kind(tmp_path:
     expected = "expect:\n  - {where: {class: voice}, loss: < 1%}\n  - goodput: '> 1M'"
     loss, goodput = planned(tmp_path, f"{TWO}matrix: {{mss: [1000, 1460]}}\n{expected}").expectations
     assert (loss.tests, loss.column, goodput.tests) == ((1, 3), "loss_pct", (1, 2, 3, 4))
+
+
+ROLES = """classes:
+  victim: {pairs: [pi1 -> pi2], test: udp, rate: 50%, size: 1472}
+  load: {pairs: [pi1 -> pi4, pi3 -> pi4], start: 25%, stop: 7.5s}
+  row: {parallel: 2}
+"""
+
+
+def test_a_class_has_its_own_pairs_and_times_or_those_of_the_row(tmp_path: Path) -> None:
+    victim, load, row = planned(tmp_path, ROLES).cells
+    assert [[str(pair) for pair in cell.pairs] for cell in (victim, load)] == [
+        ["pi1 -> pi2"],
+        ["pi1 -> pi4", "pi3 -> pi4"],
+    ]
+    assert (victim.span_s, load.span_s, row.span_s) == ((0.0, 10.0), (2.5, 7.5), (0.0, 10.0))
+    assert have_roles((victim, load, row))
+    assert not have_roles(planned(tmp_path, TWO).cells)
+
+
+def test_the_pairs_of_a_class_are_not_thinned_out_by_the_axis_of_the_row(tmp_path: Path) -> None:
+    text = "classes:\n  a: {pairs: [pi1 -> pi3, pi2 -> pi3]}\n  b:\nmatrix: {pairs: [1, 2]}"
+    plan = planned(tmp_path, text, head="rig: gigablox\npairs: [pi1 -> pi2, pi3 -> pi4]\n")
+    assert [(cell.traffic_class, len(cell.pairs)) for cell in plan.cells] == [("a", 2), ("b", 1), ("a", 2), ("b", 2)]
+
+
+def test_a_rate_in_per_cent_is_a_share_of_the_ceiling_of_the_slowest_pair_for_all_its_flows(tmp_path: Path) -> None:
+    (victim, *_) = planned(tmp_path, ROLES).cells
+    ceiling_bps = 1e9 * 1472 / 1538  # 38 bytes of Ethernet, 20 of IP and 8 of UDP around each datagram
+    assert victim[RATE] == int(0.5 * ceiling_bps)
+    two = planned(tmp_path, "test: udp\nrate: 50%\nsize: 1472\nparallel: 2").cells[0]
+    assert two[RATE] == int(0.25 * ceiling_bps)
+
+
+def test_a_share_of_a_ceiling_that_the_rig_file_does_not_give_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "rig.yaml").write_text("nodes:\n  a: {address: 10.0.0.1}\n  b: {address: 10.0.0.2}\n")
+    text = "test: udp\nrate: 50%\nsize: 1472\n"
+    said = message(tmp_path, text, head="rig: ./rig.yaml\npairs: a -> b\n")
+    assert 's.yaml:4:7: rate "50%": the ceiling of a -> b is unknown, because the rig file lacks the rate' in said
+
+
+def test_an_expectation_may_name_a_figure_of_a_phase(tmp_path: Path) -> None:
+    text = f"{ROLES}expect:\n  - {{where: {{class: victim}}, during.loss: < 1%, before.goodput: '> 1M'}}"
+    goodput, loss = sorted(planned(tmp_path, text).expectations, key=lambda one: one.name)
+    assert (loss.name, loss.column, loss.bound) == ("during.loss", "during.loss_pct", 1.0)
+    assert (goodput.column, goodput.tests) == ("before.goodput_mbps", (1,))
 
 
 @from_file

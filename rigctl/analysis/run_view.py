@@ -23,6 +23,7 @@ class RunView:
 
     def __init__(self, stored: RunResults, whole: "RunView | None" = None) -> None:
         self.stored, self._whole = stored, whole
+        self.control: RunView | None = None  # the run whose figures are subtracted (`run --control`)
         self.info = stored.info
         self.plan = stored.info.plan
         self.every = stored.repetitions

@@ -265,6 +265,15 @@ class RunOptions:
         list[str] | None,
         typer.Option("--tag", metavar="NAME=VALUE", help="Give the run this tag, as firmware=1.2.3; repeatable."),
     ] = None
+    control: Annotated[
+        str | None,
+        typer.Option(
+            "--control",
+            metavar="RUN",
+            help="Subtract this run of the same scenario over a plain cable or another switch: show what is added.",
+            autocompletion=complete_run,
+        ),
+    ] = None
     against: Annotated[
         str | None,
         typer.Option(

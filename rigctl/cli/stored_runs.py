@@ -14,7 +14,7 @@ import typer
 from rigctl.base.errors import InputError, RigError
 from rigctl.base.texts import printable
 from rigctl.cli.options import complete_rig, complete_scenario
-from rigctl.records import ANSWER, OWN_TAGS, RunInfo, RunStatus, tag_text
+from rigctl.records import ANSWER, CONTROL, OWN_TAGS, RunInfo, RunStatus, tag_text
 from rigctl.runner.resume import Fate, fate
 from rigctl.store import Store
 
@@ -195,11 +195,15 @@ def check_tag_name(name: str, option: str, reserved: bool = True) -> None:
 
 
 def read_view(opened: Store, reference: str | None) -> "RunView":
-    """Return a stored run with its results."""
+    """Return a stored run with its results, and with its control if the store has it."""
     from rigctl.analysis.run_view import RunView  # imports numpy, which a list of runs does not need
     from rigctl.results.read import read_results
 
-    return RunView(read_results(opened, opened.run(reference)))
+    view = RunView(read_results(opened, opened.run(reference)))
+    control = view.info.tags.get(CONTROL)
+    if control in opened.run_ids():
+        view.control = RunView(read_results(opened, opened.run(control)))
+    return view
 
 
 def store_answer(opened: Store, run: str, report: "Document") -> None:

@@ -17,6 +17,7 @@ from rigctl.findings.repetitions import (
     until_findings,
 )
 from rigctl.records import RunInfo, RunPlan, user_tags
+from rigctl.report import control
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
 from rigctl.report.brief import brief_of
 from rigctl.report.sections import (
@@ -71,6 +72,7 @@ def _retested(view: RunView) -> Part | None:
 
 
 RESULTS: Final[tuple[_PartOf, ...]] = (
+    control.part,
     classes.part,
     _of_section(streams.SECTION, streams.part),
     _of_section(datagrams.SECTION, datagrams.part),

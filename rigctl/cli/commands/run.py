@@ -23,7 +23,7 @@ from rigctl.cli.commands.plan import overrides_of, print_plan
 from rigctl.cli.options import UNFINISHED, RunOptions, ScenarioArgument, is_stderr_logged, parse_wait, take_options
 from rigctl.cli.output import choose_page, find_pages_folder
 from rigctl.findings import NOT_MET
-from rigctl.records import RunInfo, RunPlan, RunStatus
+from rigctl.records import CONTROL, RunInfo, RunPlan, RunStatus
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.load import Overrides, find_scenario, load_plan
 
@@ -100,6 +100,8 @@ def _measure(
             plan, inventory = load_plan(scenario, overrides)
             check_resumable(stored, plan, versions_of_run(), opened.controllers().get(stored.run))
             resumed = stored.run
+        if options.control is not None:
+            tags = {**tags, CONTROL: _find_control(opened, options.control, plan)}
         captures = Path.cwd() if folder is None else folder.resolve()
         if any(cell.capture for cell in plan.cells):
             captures.mkdir(parents=True, exist_ok=True)
@@ -123,6 +125,20 @@ def _measure(
         report, worse = report_of(view, options.bound / 100)
         store_answer(opened, info.run, report)
         return info, report, worse, outcome
+
+
+def _find_control(store: "Store", reference: str, plan: RunPlan) -> str:
+    """Return the id of the control. Raise `InputError` if it has none of the tests of `plan`."""
+    from rigctl.analysis.nights.comparison import keys_of_tests
+
+    control = store.run(reference)
+    mine, theirs = (set(keys_of_tests(cells).values()) for cells in (plan.cells, control.plan.cells))
+    if mine.isdisjoint(theirs):
+        raise InputError(
+            f"--control {reference}: run {control.run} ({control.plan.scenario_name}) has none of these tests. Name a "
+            "run of the same scenario, with the same pairs and settings"
+        )
+    return control.run
 
 
 def _find_stored(store: "Store", reference: str | None, scenario: str, overrides: Overrides) -> RunInfo:

@@ -1,0 +1,86 @@
+"""Subtract a control, the same scenario over a plain cable or another switch: what is left is the switch's own.
+
+The verdicts are those of a comparison of two runs (`rigctl.model.statistics.comparing`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from rigctl.analysis.nights.comparison import keys_of_tests
+from rigctl.analysis.run_view import RunView
+from rigctl.figures import Figure
+from rigctl.figures.datagrams import LOSS
+from rigctl.figures.messages import ROUND_TRIP_P50, ROUND_TRIP_P99
+from rigctl.figures.probes import IDLE, LOADED, LOADED_P99
+from rigctl.figures.streams import GOODPUT
+from rigctl.model.statistics.comparing import Change, Samples, compare_samples
+from rigctl.records import Cell, Stream
+
+SUBTRACTED: Final[Mapping[Figure[float], str]] = {
+    ROUND_TRIP_P50: "round trip p50, µs",
+    ROUND_TRIP_P99: "round trip p99, µs",
+    GOODPUT: "goodput, Mbit/s",
+    LOSS: "loss, %",
+    IDLE: "idle round trip p50, µs",
+    LOADED: "loaded round trip p50, µs",
+    LOADED_P99: "loaded round trip p99, µs",
+}
+"""The figures that are shown beside those of a control, where both runs have them, with their words in tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A figure of one stream in this run and in the control, by their medians over repetitions."""
+
+    cell: Cell
+    stream: Stream
+    figure: Figure[float]
+    change: Change  # from the control to this run
+
+    @property
+    def amount(self) -> float:
+        """Return by how much the figure is larger than in the control, in its unit."""
+        return (self.change.after or 0.0) - (self.change.before or 0.0)
+
+    @property
+    def told(self) -> bool:
+        """Tell whether the repetitions tell the difference from none; True if there are too few to judge."""
+        return self.interval is None or not self.interval[0] <= 0 <= self.interval[1]
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Return the confidence interval of `amount`; None with too few repetitions for a verdict."""
+        before, low, high = self.change.before, self.change.low, self.change.high
+        return None if before is None or low is None or high is None else (before * low, before * high)
+
+
+def differences(view: RunView, control: RunView) -> list[Difference]:
+    """Return the differences to the control of all tests that both runs have, in the order of the scenario."""
+    theirs = {key: number for number, key in keys_of_tests(control.plan.cells).items()}
+    mine = keys_of_tests(view.plan.cells)
+    both = [(cell, theirs[mine[cell.number]]) for cell in view.plan.cells if mine[cell.number] in theirs]
+    asked = [
+        (cell, stream, figure, _samples(view, control, cell, number, stream, figure))
+        for cell, number in both
+        for stream in cell.streams
+        for figure in SUBTRACTED
+    ]
+    known = [one for one in asked if one[3].before and one[3].after]
+    changes = compare_samples([samples for *_, samples in known])
+    return [Difference(*one[:3], change) for one, change in zip(known, changes, strict=True)]
+
+
+def _samples(
+    view: RunView, control: RunView, cell: Cell, number: int, stream: Stream, figure: Figure[float]
+) -> Samples:
+    before, after = _values(control, number, stream, figure), _values(view, cell.number, stream, figure)
+    return Samples(tuple(before), tuple(after), figure.higher_is_better)
+
+
+def _values(view: RunView, number: int, stream: Stream, figure: Figure[float]) -> Iterator[float]:
+    for one in view.results.each:
+        if one.cell.number == number and one.counted and stream in one.cell.streams:
+            value = one.figure(stream, figure.name)
+            if value is not None:
+                yield float(value)

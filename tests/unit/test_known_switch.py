@@ -146,6 +146,15 @@ def test_a_shared_buffer_gives_each_busy_output_its_threshold(alpha: float, fill
         assert all(abs(count - share) < 1 for count in expected)
 
 
+def test_a_shared_buffer_never_holds_more_than_it_has() -> None:
+    slow = {out: Link(RATE, out_bps=1_000) for out in "xyz"}
+    switch = Switch(Design({"a": Link(RATE)} | slow, frames_of(2) + 1000, alpha=8))
+    switch.table |= {mac(out): out for out in "xyz"}
+    send(switch, "a", "xyz")
+    _, drops = switch.advance(SECOND)
+    assert lost(drops) == {("a", "z", "output"): 1}  # 8 times the free 1000 bytes are enough, the bytes are not
+
+
 def test_a_full_queue_gives_way_when_another_output_gets_busy() -> None:
     switch = made(room=90, alpha=1, links={port: Link(RATE, out_bps=RATE // 2) for port in "bd"})
     send(switch, "a", "b" * 1200)
@@ -215,6 +224,14 @@ def test_queues_at_the_outputs_block_nothing() -> None:
     assert {(port, why) for _, port, why in drops} == {("d", "output")}
 
 
+def test_a_broadcast_at_an_input_waits_for_its_last_output() -> None:
+    switch = made(queues_at="input", links={"d": Link(RATE, out_bps=RATE // 4)})
+    switch.arrive(0, "a", b"\xff" * 6 + frame("a", "b")[6:])
+    send(switch, "a", "b")
+    departures, _ = switch.advance(SECOND)
+    assert [(gone.port, gone.time_ns // T) for gone in departures] == [("b", 2), ("c", 2), ("d", 5), ("b", 6)]
+
+
 @pytest.mark.parametrize(("queues_at", "of_a", "free"), [("output", "bdd", 200), ("input", "bd", 300)])
 def test_back_pressure_stops_a_sender_instead_of_dropping_its_frames(queues_at: str, of_a: str, free: int) -> None:
     left, drops = _head_of_line(of_a, queues_at=queues_at, pause=(10 * SIZE, 5 * SIZE))
@@ -260,18 +277,18 @@ def test_a_paused_sender_keeps_its_frames() -> None:
 
 def test_a_pause_frame_from_a_host_stops_its_port_for_the_time_it_asks_for() -> None:
     asked = 1000  # times 512 bits of 50 ns: 25.6 ms
-    switch = made()
+    switch = made(links={"b": Link(2 * RATE, out_bps=RATE)})
     control = b"\x01\x80\xc2\0\0\1" + mac("b") + b"\x88\x08\0\1"
     switch.arrive(0, "b", control + asked.to_bytes(2) + bytes(42))
     send(switch, "a", "b", at_ns=1_000_000)
     first, _ = switch.advance(SECOND)
-    stopped_ns = 33_600 + asked * 25_600
+    stopped_ns = 16_800 + asked * 25_600
     assert [gone.time_ns for gone in first] == [stopped_ns + T]
     switch.arrive(SECOND, "b", control + b"\xff\xff" + bytes(42))
     send(switch, "a", "b", at_ns=SECOND)
     switch.arrive(SECOND + 5_000_000, "b", control + b"\0\0" + bytes(42))
     second, _ = switch.advance(2 * SECOND)
-    assert [gone.time_ns for gone in second] == [SECOND + 5_000_000 + 33_600 + T]
+    assert [gone.time_ns for gone in second] == [SECOND + 5_000_000 + 16_800 + T]
     received = switch.counters()["b"][0]
     assert (received.pause, received.octets) == (3, 0)
 
@@ -305,6 +322,14 @@ def test_queues_of_an_output_share_it_by_weight_or_strictly(
     first = [gone for gone in departures if gone.time_ns <= 200 * T]
     assert abs(len(flow(first, "c", "b")) - share * 200) <= 2
     assert drops == []
+
+
+def test_a_queue_that_was_empty_gets_its_share_but_nothing_for_the_time_before() -> None:
+    switch = made(classes={46: 1}, weights=(1, 1))
+    send(switch, "a", "b" * 400)
+    send(switch, "c", "b" * 100, at_ns=200 * T, dscp=46)
+    departures, _ = switch.advance(300 * T)
+    assert abs(len(flow(departures, "c", "b")) - 49) <= 1  # from 202 to 300 T, every other frame
 
 
 def _two_switches(trunk_bps: int, **fields: Any) -> tuple[Switch, Switch]:

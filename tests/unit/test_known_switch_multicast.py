@@ -98,7 +98,7 @@ def test_a_host_that_reports_within_the_time_after_a_leave_stays() -> None:
 )
 def test_version_3_joins_and_leaves_by_its_records(record: tuple[int, str, list[str]], joined: bool) -> None:
     switch = made(leave_s=0)
-    received(switch, 1, "c", report_3((4, OTHER, []), record))
+    received(switch, 1, "c", report_3((4, OTHER, ["10.0.0.8", "10.0.0.9"]), record))
     assert received(switch, 2, "a", data(GROUP)) == ("c" if joined else "")
     assert received(switch, 3, "a", data(OTHER)) == "c"
     received(switch, 4, "c", report_3((3, OTHER, []), (3, GROUP, [])))
@@ -147,7 +147,7 @@ def test_a_port_with_a_querier_gets_reports_and_every_group() -> None:
 
 
 def test_a_switch_that_needs_a_querier_floods_until_it_has_settled() -> None:
-    late = made(querier_after_s=20, needs_querier=True, settle_s=10)
+    late = made(querier_after_s=20, query_interval_s=5, needs_querier=True, settle_s=10)
     missing = made(querier_after_s=None, needs_querier=True)
     for switch in (late, missing):
         received(switch, 1, "b", report(GROUP))

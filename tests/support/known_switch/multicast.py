@@ -63,8 +63,12 @@ class Snoops:
             return queriers
         if group[:3] == b"\xe0\0\0" or (self._how.needs_querier and not self._settled(now_ns)):
             return None
-        members = {name for name, end_ns in self.members.get(group, {}).items() if end_ns > now_ns}
+        members = self.joined(now_ns, group)
         return None if self._how.floods_unknown and not members else members | queriers
+
+    def joined(self, now_ns: int, group: bytes) -> set[str]:
+        """Return the ports whose hosts are members of a group."""
+        return {name for name, end_ns in self.members.get(group, {}).items() if end_ns > now_ns}
 
     def _hear(self, now_ns: int) -> None:
         if self._heard_ns is None:

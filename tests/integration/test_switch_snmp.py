@@ -2,19 +2,18 @@
 
 import asyncio
 import contextlib
-import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import DEADLINE_S, eventually, eventually_async, running
+from processes import DEADLINE_S, eventually_async
+from snmp_agent import snmpd
 
 from rigctl.base.errors import NodeError
 from rigctl.check.gather import read_ports
@@ -33,7 +32,6 @@ createUser strong SHA-256 {AUTH} AES {PRIV}
 rouser plain auth
 rouser sealed priv
 rouser strong priv
-[snmp] persistentDir FOLDER
 """
 V2C = Switch("core", "Core", address="127.0.0.1", snmp=Snmp(), secrets=Secrets(community=COMMUNITY))
 
@@ -44,42 +42,17 @@ def sealed(**fields: Any) -> Switch:
     return replace(V2C, snmp=replace(Snmp(version="3"), **fields), secrets=secrets)
 
 
-@contextmanager
-def snmpd(folder: Path) -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
-    """A running snmpd: its port on 127.0.0.1, and its process. It takes over a socket, as from systemd."""
-    command = shutil.which("snmpd", path="/usr/sbin:/usr/bin:/sbin:/bin")
-    assert command is not None, "the Debian package snmpd is missing"
-    (folder / "snmpd.conf").write_text(CONFIG.replace("FOLDER", str(folder)))
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = int(sock.getsockname()[1])
-        options = f"-f -C -c {folder}/snmpd.conf -Lf {folder}/log -I -smux udp:127.0.0.1:{port}"
-        script = f"export LISTEN_PID=$$ LISTEN_FDS=1; exec {command} {options} 3<&{sock.fileno()}"
-        with running(["bash", "-c", script], stdin=subprocess.DEVNULL, pass_fds=[sock.fileno()]) as process:
-            sock.close()
-            eventually(lambda: process.poll() is not None or asyncio.run(is_answered(port)))
-            assert process.poll() is None, (folder / "log").read_text()
-            yield port, process
-
-
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of an snmpd that all tests share."""
-    with snmpd(tmp_path_factory.mktemp("snmpd")) as (number, _):
+    with snmpd(tmp_path_factory.mktemp("snmpd"), CONFIG, COMMUNITY) as (number, _):
         yield number
 
 
 @pytest.fixture
 def mortal(tmp_path: Path) -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
-    with snmpd(tmp_path) as made:
+    with snmpd(tmp_path, CONFIG, COMMUNITY) as made:
         yield made
-
-
-async def is_answered(port: int) -> bool:
-    with contextlib.suppress(NodeError):
-        async with reader_of(at(V2C, port), ["lo"]):
-            return True
-    return False
 
 
 def at(switch: Switch, port: int) -> Switch:

@@ -51,6 +51,11 @@ def ci95(values: Sequence[float]) -> float | None:
     return student_quantile(len(values) - 1, 0.975) * stdev(values) / math.sqrt(len(values)) / mean
 
 
+def count_planned(plan: RunPlan, cell: Cell) -> int:
+    """Return how many repetitions of a cell are planned; 1 for a rate search: each result decides on the next."""
+    return 1 if cell[RATE] == MAX_RATE else plan.repeat
+
+
 def further(plan: RunPlan, cell: Cell, repetitions: Mapping[int, Repetition]) -> list[int]:
     """Return the numbers of the repetitions to measure beyond the plan; empty if no more are needed.
 

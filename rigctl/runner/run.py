@@ -29,6 +29,7 @@ from rigctl.base.logs import about, learn
 from rigctl.base.processes import holder
 from rigctl.base.texts import file_name
 from rigctl.base.version import __version__
+from rigctl.model.repeating import count_planned
 from rigctl.protocol.lines import VERSION
 from rigctl.records import Facts, RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import find_agents
@@ -45,7 +46,7 @@ from rigctl.runner.precheck import precheck
 from rigctl.runner.progress import Broadcast, EventLog, Progress, find_not_granted
 from rigctl.runner.repetition import measure_together
 from rigctl.runner.resume import controller_id
-from rigctl.runner.schedule import MOST_ATTEMPTS, MeasurementOrder, count_planned, further_orders, is_open_ended
+from rigctl.runner.schedule import MOST_ATTEMPTS, MeasurementOrder, further_orders, is_open_ended
 from rigctl.settings import MAX_RATE, RATE
 from rigctl.store import Store
 from rigctl.virtual.provide import provide

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from rigctl.base.errors import NodeError
 from rigctl.base.values import group_by
-from rigctl.model.repeating import further, search, trial_of
+from rigctl.model.repeating import count_planned, further, search, trial_of
 from rigctl.records import Cell, Pair, Repetition, RunPlan, Status
 from rigctl.settings import MAX_RATE, RATE
 
@@ -34,11 +34,6 @@ def group_classes(orders: Iterable[MeasurementOrder]) -> list[tuple[MeasurementO
 
 def _groups(plan: RunPlan) -> Iterable[list[Cell]]:
     return group_by(plan.cells, lambda cell: cell.first).values()
-
-
-def count_planned(plan: RunPlan, cell: Cell) -> int:
-    """Return how many repetitions of a cell are planned; 1 for a rate search: each result decides on the next."""
-    return 1 if cell[RATE] == MAX_RATE else plan.repeat
 
 
 def is_open_ended(plan: RunPlan) -> bool:

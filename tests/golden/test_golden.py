@@ -37,6 +37,7 @@ MORE: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "streams.whole.json": ("streams", ("show", "--json")),
     "streams.whole.html": ("streams", ("report",)),
     **{f"{name}.openmetrics": (name, ("export", "--format", "openmetrics")) for name in ("streams", "pingpong")},
+    **{f"{name}.ktap": (name, ("export", "--format", "ktap")) for name in ("expectations", "failed", "invalid")},
     "streams.pairs.md": ("streams", ("export", "--level", "pairs", "--format", "md")),
     **{
         f"{name}.{level}.csv": (name, ("export", "--level", level))

@@ -2,8 +2,8 @@
 
 csv, json, md, parquet: rows of all runs that are named or fit the filters; the column `run` tells them apart
 (docs/reference/columns.md). --level says what a row is: a test (`cells`), a pair (`pairs`), a flow (`flows`), an
-interval (`intervals`), a bin (`bins`), a bucket (`histogram`) or a phase of a pair (`phases`). junit: tests and
-expectations as test cases; openmetrics: figures of tests and pairs; bencher, benchmark-action (goodput, bigger is
+interval (`intervals`), a bin (`bins`), a bucket (`histogram`) or a phase of a pair (`phases`). junit, ktap: tests
+and expectations as test cases; openmetrics: figures of tests and pairs; bencher, benchmark-action (goodput, bigger is
 better) and benchmark-action-smaller (round trips and loss): figures of tests for services that track benchmarks
 (docs/how-to/ci.md); slurm: a command for each slow node of a mesh, which drains it (docs/how-to/slurm.md); rigctl:
 whole runs, for `rigctl import`.
@@ -24,7 +24,7 @@ from rigctl.cli.options import FORMAT, OutputFile, StoreAddress, complete_run, t
 from rigctl.cli.output import write_output
 from rigctl.cli.stored_runs import ANY_RUN, Filters, list_stored_runs, read_filters, read_view
 from rigctl.figures import Level
-from rigctl.report.export.ci import bencher, benchmark_action, has_smaller, suite_of
+from rigctl.report.export.ci import bencher, benchmark_action, has_smaller, ktap_of, suite_of
 from rigctl.report.export.formats import BINARY, FORMATS
 from rigctl.report.export.slurm import drain_commands
 from rigctl.report.printers.junit import junit
@@ -36,7 +36,7 @@ from rigctl.store import Store, open_store
 from rigctl.store.run_files import pack_runs
 
 _Format: TypeAlias = Literal[
-    "csv", "json", "md", "parquet", "rigctl", "junit", "openmetrics", "bencher", "benchmark-action",
+    "csv", "json", "md", "parquet", "rigctl", "junit", "ktap", "openmetrics", "bencher", "benchmark-action",
     "benchmark-action-smaller", "slurm",
 ]  # fmt: skip
 _LevelName: TypeAlias = Literal["cells", "pairs", "flows", "intervals", "bins", "histogram", "phases"]
@@ -111,6 +111,8 @@ def _of_run(opened: Store, run: str, kind: _Format) -> bytes:
         return openmetrics.render(view)
     if kind == "junit":
         return junit([suite_of(view)]).encode()
+    if kind == "ktap":
+        return ktap_of(view).encode()
     if kind == "bencher":
         return bencher(view)
     if kind == "slurm":

@@ -1,4 +1,4 @@
-"""Exports the verdicts of a run as JUnit cases, and its figures for Bencher and github-action-benchmark.
+"""Exports the verdicts of a run as JUnit cases or KTAP, and its figures for Bencher and github-action-benchmark.
 
 Formats: Bencher Metric Format (bencher.dev/docs/reference/bencher-metric-format), and the JSON of
 github-action-benchmark: a file has either figures for which more is better, or figures for which less is better.
@@ -18,32 +18,88 @@ from rigctl.base.values import group_by, total
 from rigctl.figures import FIGURES, DataColumn
 from rigctl.figures.phases import column_named
 from rigctl.findings.text import MOST_NAMED, how_pairs_differ, settings_text
+from rigctl.model.repeating import count_planned
 from rigctl.records import Cell, RepetitionHead, RunInfo, RunStatus, Status
+from rigctl.report.blocks import Verdict
 from rigctl.report.printers.junit import Case, CaseOutcome, Suite
+from rigctl.report.printers.ktap import Result, ktap
 from rigctl.report.sections import expectations
 from rigctl.scenario.expectations import OF_KIND
 
 
+class TestCases(NamedTuple):
+    """A test as cases: its own, which passes if the test was measured, those of its repetitions and expectations."""
+
+    test: Cell
+    own: Case
+    repetitions: tuple[Case, ...]
+    expectations: tuple[Case, ...]
+
+
 def suite_of(view: RunView) -> Suite:
     """Return the JUnit suite: a case per test, which passes if the test was measured, and a case per expectation."""
+    cases = [case for each in _cases_of_tests(view) for case in (each.own, *each.expectations)]
+    return Suite(_suite_name(view.info), cases, view.info.started_at)
+
+
+def ktap_of(view: RunView) -> str:
+    """Return the run as KTAP: a test is not ok if a repetition failed or an expectation is not met.
+
+    Expectations are subtests. So are the repetitions of a test of which only some failed.
+    """
+    figures = group_by(_figures(view, _BIGGER | _SMALLER), lambda figure: figure.test)
+    limits = {} if view.plan.in_messages else {one.cell.number: one.limit for one in view.cells if one.counted}
+    results = []
+    for each in _cases_of_tests(view):
+        number = each.test.number
+        in_part = each.own.outcome == "passed" and any(case.outcome != "passed" for case in each.repetitions)
+        parts = (*(each.repetitions if in_part else ()), *each.expectations)
+        notes = [_note_of(figure) for figure in figures.get(number, ())]
+        notes += [f"limit: {limits[number]}"] if number in limits else []
+        results.append(Result(each.own, tuple(map(Result, parts)), tuple(notes)))
+    return ktap(_suite_name(view.info), results)
+
+
+def _suite_name(info: RunInfo) -> str:
+    return f"{info.plan.title or info.plan.scenario_name} ({info.run})"
+
+
+def _cases_of_tests(view: RunView) -> Iterator[TestCases]:
     info = view.info
     by_cell = group_by(view.every, lambda repetition: repetition.cell)
     by_test = group_by(expectations.verdicts(view), lambda verdict: verdict.test)
     apart = how_pairs_differ(info.plan.cells)
     group = f"{info.plan.scenario_name} on {info.plan.rig_name}"
-    cases = []
     together = Counter(cell.first for cell in info.plan.cells)
     for cell in info.plan.cells:
+        repetitions = by_cell.get(cell.number, ())
         name = f"test {cell.number}: {settings_text(cell, apart)}"
-        own = _case_of(info, cell, name, group, by_cell.get(cell.number, ()))
+        own = _case_of(info, cell, name, group, repetitions)
         # Traffic classes of a test run at the same time, so each class gets an equal share of the test's duration.
-        cases.append(replace(own, seconds=own.seconds and own.seconds / together[cell.first]))
-        for verdict in by_test.get(cell.number, ()):
-            pair = f", {verdict.pair}" if verdict.pair else ""
-            name = f"test {verdict.test}{pair}: {verdict.figure} {verdict.expected}"
-            text = f"{verdict.figure} {verdict.measured}, expected {verdict.expected}"
-            cases.append(Case(name, group, "passed" if verdict.met else "failed", text))
-    return Suite(f"{info.plan.title or info.plan.scenario_name} ({info.run})", cases, info.started_at)
+        own = replace(own, seconds=own.seconds and own.seconds / together[cell.first])
+        verdicts = tuple(_case_of_verdict(verdict, group) for verdict in by_test.get(cell.number, ()))
+        yield TestCases(cell, own, tuple(_cases_of_repetitions(info, cell, group, repetitions)), verdicts)
+
+
+def _case_of_verdict(verdict: Verdict, group: str) -> Case:
+    pair = f", {verdict.pair}" if verdict.pair else ""
+    name = f"test {verdict.test}{pair}: {verdict.figure} {verdict.expected}"
+    text = f"{verdict.figure} {verdict.measured}, expected {verdict.expected}"
+    return Case(name, group, "passed" if verdict.met else "failed", text)
+
+
+def _cases_of_repetitions(
+    info: RunInfo, cell: Cell, group: str, repetitions: Sequence[RepetitionHead]
+) -> Iterator[Case]:
+    """Yield a case for each repetition, which passes if one of its attempts measured all pairs."""
+    attempts = group_by(repetitions, lambda repetition: repetition.repetition)
+    planned = () if info.status is RunStatus.RUNNING else range(1, count_planned(info.plan, cell) + 1)
+    for number in sorted({*attempts, *planned}):
+        own = attempts.get(number, ())
+        good = any(attempt.status is Status.OK and not attempt.reason for attempt in own)
+        reasons = dict.fromkeys(attempt.reason or str(attempt.status) for attempt in own)
+        text = "" if good else "\n".join(reasons) or "not measured"
+        yield Case(f"repetition {number}", group, "passed" if good else "error", text)
 
 
 def _case_of(info: RunInfo, cell: Cell, name: str, group: str, repetitions: Sequence[RepetitionHead]) -> Case:
@@ -65,6 +121,8 @@ _MOST_NAME: Final = 1024
 class CaseFigure(NamedTuple):
     """One figure of a test or pair: the mean (`value`) and the known values (`each`) of its repetitions."""
 
+    test: int
+    pair: str  # empty: the whole test, or its only pair
     name: str
     column: DataColumn
     value: float
@@ -115,9 +173,19 @@ def _figures(view: RunView, wanted: frozenset[str]) -> Iterator[CaseFigure]:
     for cell in view.plan.cells:
         number = f", test {cell.number}" if same[settings[cell.number]] > 1 else ""
         for stream in cell.streams if cell.in_messages else (None,):
-            pair = f", {stream}" if stream is not None and len(cell.streams) > 1 else ""
-            name = f"{view.plan.scenario_name}: {settings[cell.number]}{number}{pair}"[:_MOST_NAME]
+            pair = f"{stream}" if stream is not None and len(cell.streams) > 1 else ""
+            of_pair = f", {pair}" if pair else ""
+            name = f"{view.plan.scenario_name}: {settings[cell.number]}{number}{of_pair}"[:_MOST_NAME]
             for column in OF_KIND[cell.test]:
                 value = values.of(cell, stream, column)
                 if column in wanted and isinstance(value, int | float):
-                    yield CaseFigure(name, column_named(column), value, values.each(cell, stream, column))
+                    yield CaseFigure(
+                        cell.number, pair, name, column_named(column), value, values.each(cell, stream, column)
+                    )
+
+
+def _note_of(figure: CaseFigure) -> str:
+    """Return `goodput_mbps 940.6, 939.9 to 941.2 in 4 repetitions`: the name of the column tells the unit."""
+    values = [f"{value:.{figure.column.digits or 0}f}" for value in (figure.value, *sorted(figure.each))]
+    spread = f", {values[1]} to {values[-1]} in {len(figure.each)} repetitions" if len(figure.each) > 1 else ""
+    return f"{figure.pair}{': ' * bool(figure.pair)}{figure.column.name} {values[0]}{spread}"

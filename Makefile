@@ -218,7 +218,7 @@ $(VENV)/mutants.stamp: $(VENV)/dev.stamp
 # What the tests start for real. Installed where we may; otherwise the tests say what is missing, by name.
 PACKAGES := python3-venv gcc libc6-dev clang libclang-rt-14-dev iproute2 iputils-ping ethtool nftables iperf3 openssh-server openssh-client \
 	chromium util-linux sudo file make jq snmpd snmp lldpd postgresql systemd tmux \
-	slurmctld slurmd slurm-client munge dropbear-bin busybox-static fish tcsh wine wine64 bindfs fuse3
+	slurmctld slurmd slurm-client munge dropbear-bin busybox-static fish tcsh wine wine64 bindfs fuse3 perl
 # Tests start a PostgreSQL server of their own: Debian's package need not make and start one (a few seconds).
 NO_CLUSTER := /etc/postgresql-common/createcluster.conf
 system:

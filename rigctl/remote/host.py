@@ -36,6 +36,7 @@ _TRANSPORTS: Final[Mapping[Transport, Callable[[Node, AsyncExitStack], Awaitable
     "openssh": open_openssh,
     "srun": srun.open_srun,
     "local": local.open_local,
+    "netns": local.open_netns,
 }
 SUDO_S: Final = 20.0
 """Time in s that sudo may take before it runs a command: it may wait for DNS, for the node's own name."""

@@ -1,8 +1,13 @@
-"""Transport `local`: runs commands as processes of this machine. The transport `srun` starts srun in the same way."""
+"""Transports `local` and `netns`: run commands as processes of this machine, or in one of its network namespaces.
+
+The transport `srun` starts srun in the same way.
+"""
 
 import asyncio
 import os
+import shutil
 import signal
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
@@ -11,6 +16,7 @@ from rigctl.base.errors import NodeError
 from rigctl.remote.transport import Ending, Source
 from rigctl.rig.inventory import Node
 
+_NAMESPACES: Final = Path("/run/netns")
 _STOP_DEADLINE_S: Final = 1.0
 """Time from SIGTERM to SIGKILL."""
 
@@ -20,15 +26,38 @@ async def open_local(node: Node, stack: AsyncExitStack) -> "LocalConnection":  #
     return LocalConnection(node.name)
 
 
+async def open_netns(node: Node, stack: AsyncExitStack) -> "LocalConnection":  # noqa: ARG001
+    """Return a connection whose commands run in the network namespace `node.address`. Raise `NodeError`.
+
+    ip(8) mounts /sys anew there, so that it has the interfaces of the namespace.
+    """
+    program = shutil.which("ip")
+    if program is None:
+        raise NodeError(node.name, "transport netns: ip(8) is not installed here. Install iproute2")
+    if not (_NAMESPACES / node.address).exists():
+        there = f"transport netns: there is no network namespace {node.address}"
+        raise NodeError(node.name, f"{there}. `ip netns list` shows those of this machine")
+    if os.geteuid() != 0:
+        raise NodeError(node.name, "transport netns: only root can enter a network namespace. Start rigctl as root")
+    # Each namespace needs a journal of host settings of its own, which is in the folder of the agent.
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rigctl-netns" / node.address
+    return LocalConnection(
+        node.name, (program, "netns", "exec", node.address), os.environ | {"XDG_CACHE_HOME": str(cache)}
+    )
+
+
 class LocalConnection:
+    """A connection to this machine. `prefix` has words before each command; None: the environment of rigctl."""
+
     what = "process"
 
-    def __init__(self, node: str) -> None:
-        self._node = node
+    def __init__(self, node: str, prefix: Sequence[str] = (), environment: dict[str, str] | None = None) -> None:
+        self._node, self._prefix, self._environment = node, prefix, environment
 
     async def start(self, command: str) -> "ProcessChannel":
+        words = (*self._prefix, "/bin/sh", "-c", command)
         try:
-            return ProcessChannel(await spawn("/bin/sh", "-c", command, folder=Path.home()))
+            return ProcessChannel(await spawn(*words, folder=Path.home(), environment=self._environment))
         except OSError as error:
             raise NodeError(self._node, f"cannot start a command on this machine: {error}") from None
 

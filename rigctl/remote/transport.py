@@ -1,4 +1,4 @@
-"""The interface of all transports that reach a node (`ssh`, `openssh`, `srun`, or `local` for this machine).
+"""The interface of all transports that reach a node (`ssh`, `openssh`, `srun`, `local` or `netns`).
 
 A transport opens a `Connection` to a node; a connection starts commands; a `Channel` is one command while it runs.
 If the connection is lost, the streams of a channel raise `ConnectionError` with the reason.

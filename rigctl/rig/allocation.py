@@ -38,11 +38,6 @@ class Member:
     address: str
 
 
-def is_ahead(option: str) -> bool:
-    """Tell whether a `--rig-set` PATH=VALUE sets the transport or a key of `slurm`, which `with_allocation` reads."""
-    return option.split("=", maxsplit=1)[0].split(".", maxsplit=1)[0].strip() in (KEY, "transport")
-
-
 def with_allocation(document: YamlDocument) -> tuple[YamlDocument, str]:
     """Return the rig file with the allocation's nodes, and a note for the report. Raise `InputError`."""
     if KEY not in document.data:

@@ -9,8 +9,8 @@ from rigctl.records import Link, Port, Trunk
 Virtual = Literal["namespaces", "loopback", "machines"]
 Arch = Literal["x86_64", "aarch64"]
 Nic = Literal["virtio-net", "e1000e"]
-Transport = Literal["ssh", "openssh", "srun", "local"]
-"""How rigctl reaches a node: by SSH, by ssh(1), in a step of a Slurm job, or as a process on this machine."""
+Transport = Literal["ssh", "openssh", "srun", "local", "netns"]
+"""How rigctl reaches a node: by SSH, by ssh(1), in a step of a Slurm job, or on this machine, maybe in a namespace."""
 BY_SSH: Final = ("ssh", "openssh")
 """Transports that use SSH."""
 VIRTUAL_MTU: Final = 1500  # default MTU of the links of a virtual rig
@@ -24,7 +24,7 @@ class Node:
     """A node: how rigctl reaches it, and which address and interface carry its data."""
 
     name: str
-    address: str  # host of the SSH server, or the node's name in Slurm
+    address: str  # host of the SSH server, the node's name in Slurm, or a network namespace
     link: Link
     port: int | None = None  # SSH port; None: from ~/.ssh/config, or else 22
     user: str | None = None

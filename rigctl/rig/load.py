@@ -7,12 +7,13 @@ from typing import Literal
 
 from rigctl.base import resources
 from rigctl.records import Link, Port, Trunk
-from rigctl.rig.allocation import is_ahead, with_allocation
+from rigctl.rig.allocation import with_allocation
 from rigctl.rig.fields import expand_path, is_address, plain_name
 from rigctl.rig.inventory import DEFAULT_NIC, VIRTUAL_MTU, Cli, Node, Rig, Snmp, Switch
+from rigctl.rig.kselftest import with_endpoints
 from rigctl.rig.mistakes import rig_mistakes
 from rigctl.rig.ranges import expand_names
-from rigctl.rig.schema import NodeSection, RigFile, SwitchEntry
+from rigctl.rig.schema import SOURCES_OF_NODES, NodeSection, RigFile, SwitchEntry
 from rigctl.rig.shorthands import with_defaults, with_options, with_ranges, without_repeats
 from rigctl.yamlfile import MOST_FOUND, MistakesError, YamlDocument, sort_mistakes
 from rigctl.yamlfile.read import find_bundled, find_file, read_document
@@ -41,10 +42,11 @@ def rig_names() -> list[str]:
 
 def rig_of(document: YamlDocument, path: Path, sets: Sequence[str] = ()) -> Rig:
     """Return the rig that a document describes; `path` is its file. Raise `MistakesError` with all mistakes."""
-    document, wrong_options = with_options(document, [text for text in sets if is_ahead(text)])
-    document, note = with_allocation(document)
+    document, wrong_options = with_options(document, [text for text in sets if _is_ahead(text)])
+    document, of_allocation = with_allocation(document)
+    document, of_environment = with_endpoints(document)
     document = with_ranges(document)
-    document, more_wrong_options = with_options(document, [text for text in sets if not is_ahead(text)])
+    document, more_wrong_options = with_options(document, [text for text in sets if not _is_ahead(text)])
     try:
         model = validate(document, RigFile, [*wrong_options, *more_wrong_options])
         document, model, wrong = with_defaults(document, model)
@@ -61,7 +63,7 @@ def rig_of(document: YamlDocument, path: Path, sets: Sequence[str] = ()) -> Rig:
         title=model.title or path.stem,
         nodes={name: _node_of(name, section, model, path.parent, only) for name, section in model.nodes.items()},
         switch=model.switch.name if model.switch else titles or None,
-        notes="\n".join(filter(None, (model.notes.strip(), note))),
+        notes="\n".join(filter(None, (model.notes.strip(), of_allocation, of_environment))),
         virtual=model.virtual,
         ip_version=_ip_version(model),
         text=document.text,
@@ -72,6 +74,12 @@ def rig_of(document: YamlDocument, path: Path, sets: Sequence[str] = ()) -> Rig:
         trunk=None if model.trunk is None else Trunk((ends[0], ends[1]), model.trunk.rate),
         routed=model.trunk is not None and model.trunk.router,
     )
+
+
+def _is_ahead(option: str) -> bool:
+    """Tell whether a `--rig-set` PATH=VALUE sets what nodes are made of: the transport, or a key of such a section."""
+    key = option.split("=", maxsplit=1)[0].split(".", maxsplit=1)[0].strip()
+    return key == "transport" or (key in SOURCES_OF_NODES and key != "nodes")
 
 
 def _ip_version(model: RigFile) -> Literal[4, 6]:

@@ -81,12 +81,23 @@ def _node_mistakes(
                 f"data_address says where data flow, as in data_interface: eth0."
             )
             yield document.mistake(path, what, at_key=True)
+        if transport == "netns":
+            yield from _namespace_mistakes(document, path, subject, node)
     elif node.address is None:
         what = f'{subject}: "address" is missing. SSH needs the address of the node, as in address: {name}.lan'
         what += ' (in a range: "{name}.lan").'
         yield document.mistake(path, what, at_key=True)
     if node.key is not None and not (file := expand_path(node.key, folder)).is_file():
         yield document.mistake((*path, "key"), f'key "{node.key}": there is no file {file}.')
+
+
+def _namespace_mistakes(document: YamlDocument, path: Path, subject: str, node: NodeSection) -> Iterator[Mistake]:
+    if node.address is None:
+        what = f'{subject}: "address" is missing. With transport netns it is the namespace, as in address: peer.'
+        yield document.mistake(path, what, at_key=True)
+    # The journal of host settings of root by sudo is one for all namespaces of a machine.
+    why = "is for hosts; start rigctl as root, which network namespaces need"
+    yield from _find_unwanted(document, path, node, ("sudo",) if node.sudo else (), subject, why)
 
 
 def _virtual_mistakes(

@@ -79,7 +79,8 @@ class NodeSection(AccessSection, LinkSection):
 
     address: fields.Address = Field(
         None,
-        description="Host name, address or ~/.ssh/config alias for SSH; for srun, Slurm's name of the node.",
+        description="Host name, address or ~/.ssh/config alias for SSH; for srun, Slurm's name of the node; for netns, "
+        "the namespace.",
         examples=["pi1.lan"],
     )
     transport: fields.TransportName | None = Field(
@@ -183,15 +184,19 @@ def _entry(value: object) -> object:
     return {} if value is None else value if isinstance(value, dict | list) else {"title": value}
 
 
-def _nodes_or_slurm(schema: dict[str, Any]) -> None:
+SOURCES_OF_NODES: Final = ("nodes", "slurm", "kselftest")
+"""Keys of a rig file that give its nodes; a file has one of them."""
+
+
+def _one_source_of_nodes(schema: dict[str, Any]) -> None:
     schema["required"] = [key for key in schema.get("required", []) if key != "nodes"]
-    schema["oneOf"] = [{"required": ["nodes"]}, {"required": ["slurm"]}]
+    schema["oneOf"] = [{"required": [key]} for key in SOURCES_OF_NODES]
 
 
 class RigFile(YamlSection):
     """A rig: the nodes around a switch under test, how to reach them, and their links."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_nodes_or_slurm)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_one_source_of_nodes)
 
     title: Text = Field(
         "", description="Title in tables and pages, one line.", examples=["Four Raspberry Pis around a switch"]
@@ -219,13 +224,19 @@ class RigFile(YamlSection):
     )
     transport: fields.TransportName = Field(
         "ssh",
-        description="How rigctl reaches the nodes: ssh, openssh (ssh(1) always), srun in a Slurm allocation, or local "
-        "for this machine.",
+        description="How rigctl reaches the nodes: ssh, openssh (ssh(1) always), srun in a Slurm allocation, local for "
+        "this machine, or netns for network namespaces of this machine.",
     )
     slurm: Annotated[NodeSection | None, _section_or_none(NodeSection)] = Field(
         None,
         description="Use the nodes of the Slurm allocation instead of `nodes`, each with these keys.",
         examples=[{"data_interface": "ib0"}],
+    )
+    kselftest: Annotated[NodeSection | None, _section_or_none(NodeSection)] = Field(
+        None,
+        description="Use the two ends that NETIF, LOCAL_V4, REMOTE_V4, REMOTE_TYPE and so on name, as for the kernel's "
+        "drivers/net selftests, instead of `nodes`; each has these keys.",
+        examples=[{"rate": "25G"}],
     )
     ip_version: fields.IpVersion = Field(4, description="IP version of the addresses of a virtual rig.")
     data_ports: fields.DataPorts = Field(

@@ -22,6 +22,7 @@ _REACHED: Final = {
     "openssh": "reached by ssh(1), with known host keys",
     "srun": "reached by srun, in its allocation",
     "local": "this machine, reached without SSH",
+    "netns": "a network namespace of this machine, reached without SSH",
 }
 
 

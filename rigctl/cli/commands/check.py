@@ -37,6 +37,7 @@ from rigctl.report.printers.json import JsonFinding, finding_json
 from rigctl.report.printers.terminal import print_document
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig, rig_names, rigs_folder
+from rigctl.rig.schema import SOURCES_OF_NODES
 from rigctl.scenario.load import Overrides, find_scenario, find_scenarios, load_plan
 from rigctl.virtual.provide import provide
 from rigctl.yamlfile.read import find_file, read_document
@@ -80,7 +81,7 @@ def _plan_and_rig(
             path = find_scenario(what)
         except InputError as error:
             raise InputError(f"{error} Bundled rigs: {', '.join(rig_names())}.") from error
-    if not {"nodes", "slurm"} & read_document(path).data.keys():
+    if not set(SOURCES_OF_NODES) & read_document(path).data.keys():
         return load_plan(str(path), Overrides(rig, sets, rig_sets=rig_sets))
     if rig is not None or sets:
         raise InputError(f"{what}: is a rig file. --rig and --set are for scenarios; --rig-set is for both")

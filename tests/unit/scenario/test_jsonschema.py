@@ -22,6 +22,8 @@ from rigctl.yamlfile.read import parse_document
 
 DOCS = Path(__file__).parents[3] / "docs"
 SCENARIOS = sorted(resources.scenarios().glob("*.yaml"))
+KSELFTEST = {"NETIF": "eth0", "LOCAL_V4": "192.0.2.1", "REMOTE_V4": "192.0.2.2"}
+KSELFTEST |= {"REMOTE_TYPE": "netns", "REMOTE_ARGS": "peer"}
 RIGS = sorted((resources.scenarios() / "rigs").glob("*.yaml"))
 
 
@@ -63,6 +65,8 @@ def test_every_rig_of_its_page_is_taken_and_loads(text: str, tmp_path: Path, mon
     if "slurm:" in text:
         members = [allocation.Member("n1", "10.0.0.1"), allocation.Member("n2", "10.0.0.2")]
         monkeypatch.setattr(allocation, "members_here", lambda srun: members)
+    for name, value in KSELFTEST.items():
+        monkeypatch.setenv(name, value)
     assert len(rig_of(parse_document("r.yaml", text), tmp_path / "r.yaml").nodes) >= 2
 
 

@@ -15,6 +15,16 @@ def scenarios() -> Path:
     return _BUNDLED / "scenarios"
 
 
+def bundled_names(folder: Literal["", "rigs"] = "") -> set[str]:
+    """Return the names of the bundled scenarios, or of the bundled rigs."""
+    return {path.stem for path in (scenarios() / folder).glob("*.yaml")}
+
+
+def bundled_text(scenario: str) -> str | None:
+    """Return the text of the bundled scenario of this name; None if there is none."""
+    return (scenarios() / f"{scenario}.yaml").read_text("utf-8") if scenario in bundled_names() else None
+
+
 def templates() -> Path:
     """Return the folder with the page templates and the style sheet."""
     return _BUNDLED / "templates"

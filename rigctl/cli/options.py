@@ -184,6 +184,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/referenc
 OutputFile = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file (default: standard output).")
 ]
+Anonymous = Annotated[
+    bool,
+    typer.Option(
+        "--anonymous",
+        help="Give nodes and switches letters; leave out addresses, tags, captures, files and your texts. Kernels, "
+        "cards, settings and figures stay.",
+    ),
+]
 FORMAT: Final = typer.Option("--format", "-f", help="Print or write this format.")
 """The option `--format`; the type of its parameter lists the formats of the command."""
 JsonFormat = Annotated[bool, typer.Option("--json", help="The same as --format json.")]

@@ -121,7 +121,8 @@ def find_pages_folder(report: Path | None) -> Path | None:
 
 def choose_page(info: RunInfo, page: Path | None, folder: Path) -> Path:
     """Return `page`, by default SCENARIO-RUN.html in `folder`; unsafe characters in both names are replaced."""
-    return page or folder / f"{file_name(info.plan.scenario_name)}-{file_name(info.run)}.html"
+    name = f"{file_name(info.plan.scenario_name)}-{file_name(info.run)}"
+    return page or folder / f"{name}{'-anonymous' if info.plan.anonymous else ''}.html"
 
 
 def _check_page(page: Path | None, folder: Path) -> None:

@@ -2,8 +2,8 @@
 
 import re
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from rigctl.base.texts import printable
 from rigctl.cli.options import complete_rig, complete_scenario
 from rigctl.records import ANSWER, CONTROL, OWN_TAGS, RunInfo, RunStatus, tag_text
 from rigctl.runner.resume import Fate, fate
-from rigctl.store import Store
+from rigctl.store import Store, open_store
 
 if TYPE_CHECKING:
     from rigctl.analysis.run_view import RunView
@@ -204,6 +204,29 @@ def read_view(opened: Store, reference: str | None) -> "RunView":
     if control in opened.run_ids():
         view.control = RunView(read_results(opened, opened.run(control)))
     return view
+
+
+@contextmanager
+def readable_store(opened: Store, runs: Sequence[str], *, anonymous: bool, together: bool = False) -> "Iterator[Store]":
+    """Yield the store, or with `anonymous` a store in memory with anonymous copies of these runs.
+
+    The letters of a run do not depend on the other runs; with `together`, a node has the same letter in all runs.
+    """
+    if not anonymous:
+        yield opened
+        return
+    from rigctl.records.anonymous import Anonymizer
+
+    letters = Anonymizer()
+    with open_store("sqlite://") as copies:
+        for run in runs:
+            letters = letters if together else Anonymizer()
+            info = opened.run(run)
+            own = letters.info(info)
+            cells = (cell.number for cell in info.plan.cells)
+            each = (repetition for cell in cells for repetition in opened.repetitions(run, cells=[cell]))
+            copies.put(own, map(letters.repetition, each))
+        yield copies
 
 
 def store_answer(opened: Store, run: str, report: "Document") -> None:

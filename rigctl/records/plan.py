@@ -209,6 +209,8 @@ def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dic
     return words
 
 
+LEFT_OUT: Final = "# Left out: this run is anonymous.\n"
+"""The text of the scenario file and of the rig file of an anonymous run."""
 LEAST_SKEW_S: Final = 0.010  # start skew that is allowed in every repetition, even the shortest
 MAX_LOSS: Final = 0.001
 """Default for `max_loss` of a scenario: share of datagrams that may be lost at the highest rate."""
@@ -323,6 +325,11 @@ class RunPlan:
     def imported(self) -> bool:
         """Tell whether the run was imported from results of another program; such a run has no scenario."""
         return not self.scenario_yaml
+
+    @property
+    def anonymous(self) -> bool:
+        """Tell whether names and texts of the run were replaced or left out (`rigctl.records.anonymous`)."""
+        return self.rig_yaml == LEFT_OUT
 
     @property
     def in_messages(self) -> bool:

@@ -188,7 +188,7 @@ def _closing(view: RunView, parts: Sequence[Part]) -> Iterator[Section]:
     own = list(dict.fromkeys(sentence for part in parts for sentence in part.method))
     yield Section("Method", (Items(tuple(method.sentences(view.info, view.every, own))),))
     yield from method.rig_sections(view.info)
-    if not view.plan.imported:
+    if not (view.plan.imported or view.plan.anonymous):
         scenario = Folded(f"Scenario: {view.plan.scenario_name}", (Verbatim(view.plan.scenario_yaml),))
         rig = Folded(f"Rig: {view.plan.rig_name}", (Verbatim(view.plan.rig_yaml),))
         yield Section("Scenario and rig file", (scenario, rig))

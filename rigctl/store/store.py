@@ -238,6 +238,10 @@ class Store:
                 return
         replaced = or_(same, valid) if repetition.status is Status.OK else same
         connection.execute(delete(repetitions).where(*own, replaced))
+        self._insert(connection, run, repetition)
+
+    def _insert(self, connection: Connection, run: str, repetition: Repetition) -> None:
+        row = repetition_row(run, repetition)
         key = connection.execute(insert(repetitions).values(**row)).inserted_primary_key
         own_key = {"repetition_id": key and key[0]}
         parts: dict[Table, Iterable[StoreRow]] = {
@@ -247,6 +251,22 @@ class Store:
         }
         for table, rows in parts.items():
             insert_rows(connection, table, (own_key | {"position": at} | row for at, row in enumerate(rows)))
+
+    def put(self, info: RunInfo, measured: Iterable[Repetition]) -> None:
+        """Store a whole run under its own id, without the process that measures it."""
+        row: StoreRow = {"run": info.run, "title": info.plan.title, "status": str(info.status)}
+        row |= {
+            "plan": plan_json(info.plan),
+            "versions": info.versions,
+            "started_at": info.started_at,
+            "ended_at": info.ended_at,
+        }
+        with explain_errors(self.place, writing=True), writing(self.engine) as connection:
+            connection.execute(insert(runs).values(**row))
+            _put_facts(connection, info.run, info.facts)
+            _put_tags(connection, info.run, info.tags)
+            for repetition in measured:
+                self._insert(connection, info.run, repetition)
 
     def finish(self, run: str, status: RunStatus, ended_at: float) -> None:
         """Mark `run` as ended. A run whose controller dies first stays `running`."""

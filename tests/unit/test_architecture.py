@@ -20,7 +20,7 @@ C_DEFINITION = re.compile(r"^(?!static|extern|typedef|struct \w+;)[a-z][\w *]*?(
 C_INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 MOST_LINES = 600
 LEAST_LINES = 40
-SHORT = {"__main__.py", "base/resources.py", "base/version.py"}
+SHORT = {"__main__.py", "base/version.py"}
 """Shorter files: what Python, the build and every room look for under these names."""
 MOST_FILES = 14
 MOST_FUNCTION_LINES = 60

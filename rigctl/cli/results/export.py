@@ -20,9 +20,16 @@ import typer
 
 from rigctl.base.errors import InputError, extra
 from rigctl.base.texts import printable_lines
-from rigctl.cli.options import FORMAT, OutputFile, StoreAddress, complete_run, take_options
+from rigctl.cli.options import FORMAT, Anonymous, OutputFile, StoreAddress, complete_run, take_options
 from rigctl.cli.output import write_output
-from rigctl.cli.stored_runs import ANY_RUN, Filters, list_stored_runs, read_filters, read_view
+from rigctl.cli.stored_runs import (
+    ANY_RUN,
+    Filters,
+    list_stored_runs,
+    read_filters,
+    read_view,
+    readable_store,
+)
 from rigctl.figures import Level
 from rigctl.report.export.ci import bencher, benchmark_action, has_smaller, ktap_of, suite_of
 from rigctl.report.export.formats import BINARY, FORMATS
@@ -57,22 +64,30 @@ def export_runs(
     level: Annotated[_LevelName, typer.Option("--level", "-l", help="Write one row per cell, pair, flow, …")] = "pairs",
     filters: Filters = ANY_RUN,
     output: OutputFile = None,
+    anonymous: Anonymous = False,
     store: StoreAddress = None,
 ) -> None:
     if output is None and kind in {*BINARY, "rigctl"}:
         raise InputError(f"export: {kind} is a binary format. Name a file, as in -o run.{kind}")
+    if anonymous and kind == "slurm":
+        raise InputError("export: slurm is commands with the names of nodes. Leave --anonymous out")
     with open_store(store, create=False) as opened:
         chosen = _choose(opened, runs or [], filters)
         if kind == "rigctl":
-            content = _whole(opened, chosen)
-        elif kind in FORMATS:
-            rows = (row for run in chosen for row in _rows(opened, run, Level[level.upper()]))
-            content = FORMATS[kind](rows, Level[level.upper()])
-        elif len(chosen) == 1:
-            content = _of_run(opened, chosen[0], kind)
-        else:
-            raise InputError(f"export: {kind} takes one run, not {len(chosen)}. Name one, or give another format")
+            _refuse_alive(opened, chosen)
+        with readable_store(opened, chosen, anonymous=anonymous) as source:
+            content = _content(source, chosen, kind, Level[level.upper()])
     write_output(content, output)
+
+
+def _content(source: Store, chosen: list[str], kind: _Format, level: Level) -> bytes:
+    if kind == "rigctl":
+        return pack_runs(source, chosen)
+    if kind in FORMATS:
+        return FORMATS[kind]((row for run in chosen for row in _rows(source, run, level)), level)
+    if len(chosen) == 1:
+        return _of_run(source, chosen[0], kind)
+    raise InputError(f"export: {kind} takes one run, not {len(chosen)}. Name one, or give another format")
 
 
 def _choose(opened: Store, names: list[str], filters: Filters) -> list[str]:
@@ -89,13 +104,12 @@ def _choose(opened: Store, names: list[str], filters: Filters) -> list[str]:
     raise InputError(f"export: no run of {len(stored)} fits {filters}. `rigctl runs` lists them")
 
 
-def _whole(opened: Store, chosen: list[str]) -> bytes:
-    """Return the content of a run file with these runs. Raise `InputError` for a run in progress."""
+def _refuse_alive(opened: Store, chosen: list[str]) -> None:
+    """Raise `InputError` for a run in progress, of which a run file would be a part."""
     controllers = opened.controllers()
     for run in chosen:
         if fate(controllers.get(run)) is Fate.ALIVE:
             raise InputError(f"run {run} is still running. Export it when it has ended")
-    return pack_runs(opened, chosen)
 
 
 def _rows(opened: Store, run: str, level: Level) -> list[ExportRow]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rigctl.cli.options import RunId, StoreAddress, complete_run
+from rigctl.cli.options import Anonymous, RunId, StoreAddress, complete_run
 from rigctl.cli.output import PAGES_FOLDER, choose_page, find_pages_folder
 
 if TYPE_CHECKING:
@@ -49,9 +49,10 @@ def write_report(
             autocompletion=complete_run,
         ),
     ] = None,
+    anonymous: Anonymous = False,
     store: StoreAddress = None,
 ) -> None:
-    from rigctl.cli.stored_runs import read_view  # `report --help` does not read a store
+    from rigctl.cli.stored_runs import read_view, readable_store  # `report --help` does not read a store
     from rigctl.store import open_store
 
     paged = output is not None or other is not None or fragment is None
@@ -62,12 +63,13 @@ def write_report(
 
         own = load_theme(theme)
     with open_store(store, create=False) as opened:
-        first = read_view(opened, run)
-        second = read_view(opened, other) if other is not None else None
-        if fragment is not None:
-            _write_fragment(first, own, fragment)
-        if paged:
-            _write_page(first, second, own, choose_page(first.info, output, folder))
+        runs = [opened.run_id(name) for name in (run or "latest", other) if name is not None]
+        with readable_store(opened, list(dict.fromkeys(runs)), anonymous=anonymous, together=True) as source:
+            first, *others = (read_view(source, name) for name in runs)
+            if fragment is not None:
+                _write_fragment(first, own, fragment)
+            if paged:
+                _write_page(first, next(iter(others), None), own, choose_page(first.info, output, folder))
 
 
 def _write_page(first: "RunView", second: "RunView | None", theme: "Theme | None", path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from rigctl.base.errors import InputError
-from rigctl.cli.options import RunId, StoreAddress
+from rigctl.cli.options import Anonymous, RunId, StoreAddress
 from rigctl.cli.output import write_output
 
 
@@ -21,6 +21,7 @@ def show_run(
     everything: Annotated[bool, typer.Option("--all", help="Print all findings and notes.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, to paste into a page.")] = False,
     brief: Annotated[bool, typer.Option("--brief", help="Print four lines to post.")] = False,
+    anonymous: Anonymous = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON: all findings, unrounded values.")] = False,
 ) -> None:
     chosen = [name for name, given in (("--brief", brief), ("--markdown", markdown), ("--json", json)) if given]
@@ -29,13 +30,15 @@ def show_run(
     # `show --help` needs none of what reads and prints a run.
     from rich.console import Console
 
-    from rigctl.cli.stored_runs import read_view
+    from rigctl.cli.stored_runs import read_view, readable_store
     from rigctl.report.document import document
     from rigctl.report.printers.terminal import print_brief, print_document
     from rigctl.store import open_store
 
     with open_store(store, create=False) as opened:
-        shown = document(read_view(opened, run))
+        chosen_run = opened.run_id(run or "latest")
+        with readable_store(opened, [chosen_run], anonymous=anonymous) as source:
+            shown = document(read_view(source, chosen_run))
     if markdown:
         from rigctl.report.printers.markdown import markdown as as_markdown
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from rigctl.analysis.nights.setup_changes import flatten_facts
 from rigctl.analysis.run_view import RunView
-from rigctl.base.resources import scenarios
+from rigctl.base.resources import bundled_text
 from rigctl.base.units import format_duration, format_rate
 from rigctl.base.values import group_by, most
 from rigctl.figures.effective import COUNTED_FIGURES
@@ -24,10 +24,15 @@ from rigctl.report.setup import FACT_TITLES, fact_text
 from rigctl.results.rows import ExportRow as Values
 from rigctl.settings import ITERATIONS, SETTINGS
 
+_ANONYMOUS: Final = (
+    "Nodes and switches have letters and numbers in place of their names; addresses and texts of the user are left out."
+)
+
 
 def sentences(info: RunInfo, repetitions: Sequence[RepetitionHead], own: Sequence[str]) -> list[str]:
     """Return the sentences of the section “Method”; `own` are sentences of the report parts."""
-    return [_times(info), *own, *_quality(repetitions), *_software_texts(info)]
+    anonymous = [_ANONYMOUS] if info.plan.anonymous else []
+    return [_times(info), *own, *_quality(repetitions), *_software_texts(info), *anonymous]
 
 
 def _times(info: RunInfo) -> str:
@@ -76,7 +81,7 @@ def _agents_not_used(info: RunInfo) -> set[str]:
 def reproduce(plan: RunPlan, run: str) -> Section:
     """Return the section with the commands that measure the run again and export its data."""
     data = (Paragraph("Export data, a row per test, repetition and pair:", small=True), Verbatim(export_command(run)))
-    if plan.imported:
+    if plan.imported or plan.anonymous:
         return Section("Data", data)
     files = "" if _is_bundled(plan) else f" {_file(plan)} is below, under “Scenario and rig file”."
     again = (Paragraph(f"Measure the same again:{files}", small=True), Verbatim(rerun_command(plan)))
@@ -100,11 +105,7 @@ def _file(plan: RunPlan) -> str:
 
 
 def _is_bundled(plan: RunPlan) -> bool:
-    path = scenarios() / _file(plan)
-    try:
-        return "/" not in plan.scenario_name and path.read_text("utf-8") == plan.scenario_yaml
-    except (OSError, ValueError):
-        return False
+    return bundled_text(plan.scenario_name) == plan.scenario_yaml
 
 
 _MOST_NODES: Final = 24

@@ -10,7 +10,7 @@ from rigctl.figures.counters import SENDER_PAUSED
 from rigctl.figures.probes import LOADED_P99
 from rigctl.figures.streams import FAIRNESS, GOODPUT_LEAST
 from rigctl.findings import Finding, Severity, Statement, Weight, note, tests, warning
-from rigctl.findings.text import UNKNOWN, count_text, join_list, mean_mbps, pct_text, rate_text, upper_first
+from rigctl.findings.text import UNKNOWN, count_text, join_list, mean_mbps, pct_text, rate_text, time_text, upper_first
 from rigctl.model.phases import DURING
 from rigctl.results.summary import CellSummary
 
@@ -38,6 +38,11 @@ UNEXPLAINED: Final = note(
     "class-disturbed",
     "{stream} lost {loss} % while {load} sent, although the links that are known had room; the cause is unknown.",
     weight=Weight.BOTTLENECK,
+)
+INCAST_PROBES: Final = note(
+    "incast-probes",
+    "With {senders} senders a probe to {receiver} and back takes up to {waits} (p99): it waits in the port's queue.",
+    weight=Weight.COMPARISON,
 )
 SHARES: Final = note(
     "class-shares",
@@ -203,10 +208,11 @@ def incast_findings(cells: Sequence[CellSummary]) -> Iterator[Finding]:
     brief = f"{len(largest.streams)} senders share the port of {receiver} {how}"
     text = f"{brief}: {rate_text(whole_mbps)} Mbit/s in all, {rate_text(least_mbps)} for the slowest"
     text += f" (Jain's index {fairness:.3f})"
-    waits_us = most(stream[LOADED_P99] for stream in largest.streams)
-    if waits_us is not None:
-        text += f"; a probe takes up to {waits_us / 1e3:.3g} ms (p99)"
     holds = Statement(brief, largest.streams, lambda one: (mean_mbps(one.goodput_mbps) or 0.0) >= 0.999 * least_mbps)
     numbers = {"goodput_mbps": whole_mbps, "goodput_min_mbps": least_mbps, "fairness": fairness}
     subject = tests([largest.cell.number])
     yield Finding("incast", text, Weight.ANSWER, subject=subject, numbers=numbers, brief=brief, statements=(holds,))
+    waits_us = most(stream[LOADED_P99] for stream in largest.streams)
+    if waits_us is not None:
+        words = {"receiver": receiver, "senders": len(largest.streams), "waits": time_text(waits_us)}
+        yield INCAST_PROBES.say(subject, {"latency_loaded_p99_us": waits_us}, **words)

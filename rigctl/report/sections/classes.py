@@ -176,10 +176,10 @@ def _phases_table(rows: Sequence[_PhaseRow]) -> Table:
         each(Column("Class", "", "requested", words=True), lambda row: row.one.name),
         each(Column("Pair", "", "requested", words=True), lambda row: str(row.one.stream)),
         each(Column("Phase", "", "requested", words=True), lambda row: row.phase),
-        each(Column("Time", "", "requested", words=True), lambda row: row.times),
+        each(Column("Time", "", "requested", words=True, minor=2), lambda row: row.times),
         _port_column,
-        number_column("Goodput", "Mbit/s", lambda row: row.figure(GOODPUT), to_digits(3, 2)),
-        _if_known("Loss", "%", LOSS, to_loss),
+        number_column("Goodput", "Mbit/s", lambda row: row.figure(GOODPUT), to_digits(3, 2), minor=-1),
+        _if_known("Loss", "%", LOSS, to_loss, minor=-1),
         _if_known("Retransmits", "", RETRANSMITS, to_decimals(0)),
         _if_known("Round trip p50", "ms", LOADED, to_digits(3, 3), 1e3),
         _if_known("p99", "ms", LOADED_P99, to_digits(3, 3), 1e3),
@@ -193,11 +193,11 @@ def _phases_table(rows: Sequence[_PhaseRow]) -> Table:
 def _port_column(rows: Sequence[_PhaseRow]) -> FilledColumn:
     shares = [row.one.port_shares.get(row.phase) for row in rows]
     percents = [None if share is None else 100 * share for share in shares]
-    return fill_column(Column("Offered", "% of port", "requested"), percents, with_decimals(0))
+    return fill_column(Column("Offered", "% of port", "requested", minor=1), percents, with_decimals(0))
 
 
 def _if_known(
-    title: str, unit: str, figure: Figure[float], text_of: TextOf, per_unit: float = 1.0
+    title: str, unit: str, figure: Figure[float], text_of: TextOf, per_unit: float = 1.0, minor: int = 0
 ) -> ColumnOf[_PhaseRow]:
     """Return a function that makes the column of a figure, or None if all values are unknown."""
 
@@ -205,7 +205,7 @@ def _if_known(
         values = [divide(row.figure(figure), per_unit) for row in rows]
         if all(value is None for value in values):
             return None
-        return fill_column(Column(title, unit), values, text_of(values))
+        return fill_column(Column(title, unit, minor=minor), values, text_of(values))
 
     return column
 

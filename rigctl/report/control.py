@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final, Literal
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.control import SUBTRACTED, Difference, differences
+from rigctl.analysis.views.control import SUBTRACTED, Added, added_to_control
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, ROUND_TRIP_P99
 from rigctl.figures.probes import LOADED, LOADED_P99
@@ -30,18 +30,18 @@ _TRIPS: Final = ((ROUND_TRIP_P50, ROUND_TRIP_P99), (LOADED, LOADED_P99))
 
 
 def part(view: RunView) -> Part | None:
-    """Return the report part on the differences to the control of a run; None if the run has no control."""
+    """Return the report part on what a run adds to its control; None if the run has no control."""
     control = view.control
     if control is None:
         return None
-    found = differences(view, control)
+    found = added_to_control(view, control)
     if not found:
         return Part(findings=(NONE_IN_COMMON.say(control=control.info.run),))
     table = _table(view, found)
     return Part(findings=tuple(_findings(found)), sections=(Section(_TITLE, (table,), full=True, brief=True),))
 
 
-def _findings(found: Sequence[Difference]) -> Iterator[Finding]:
+def _findings(found: Sequence[Added]) -> Iterator[Finding]:
     """Yield what the switch adds to the round trip of the smallest message, and whether it loses more."""
     parts, statements = [], []
     for middle, high in _TRIPS:
@@ -66,7 +66,7 @@ def _findings(found: Sequence[Difference]) -> Iterator[Finding]:
         yield Finding("control", text, Weight.EXPECTED, subject=subject, statements=tuple(statements))
 
 
-def _added_text(first: Difference, tail: Difference | None) -> str:
+def _added_text(first: Added, tail: Added | None) -> str:
     """Return what is added to a round trip, with the percentile of `tail`; nothing that chance may explain."""
     if not first.told:
         return f"adds nothing to the round trip that its repetitions tell from the control ({_interval(first).text} µs)"
@@ -74,18 +74,18 @@ def _added_text(first: Difference, tail: Difference | None) -> str:
     return f"adds {_amount(first)} µs to the round trip of the control{more}{_few(first)}"
 
 
-def _place(one: Difference) -> tuple[object, object]:
+def _place(one: Added) -> tuple[object, object]:
     return one.stream, one.cell
 
 
-def _few(one: Difference) -> str:
+def _few(one: Added) -> str:
     return "" if one.interval is not None else f"; {measurements_text([one.change])}"
 
 
-def _table(view: RunView, found: Sequence[Difference]) -> Table:
+def _table(view: RunView, found: Sequence[Added]) -> Table:
     several = len({one.stream for one in found}) > 1
     varied = (item for item in COMPARED if len({item.value(one.cell) for one in found}) > 1)
-    columns: list[ColumnOf[Difference]] = [
+    columns: list[ColumnOf[Added]] = [
         each(Column("Test", "", "requested"), lambda one: one.cell.number),
         *(entry_column(item.column, partial(_requested, item)) for item in varied),
     ]
@@ -105,7 +105,7 @@ def _table(view: RunView, found: Sequence[Difference]) -> Table:
     return table_of(found, columns, lambda one: RowHead(one.cell.number), legend, label=_TITLE)
 
 
-def _requested(item: Requested, one: Difference) -> Entry:
+def _requested(item: Requested, one: Added) -> Entry:
     value = item.value(one.cell)
     return Entry(item.unset if value is None else item.text(value), value)
 
@@ -114,20 +114,20 @@ def _entry(value: float | None) -> Entry:
     return Entry(UNKNOWN if value is None else _digits(value), value)
 
 
-def _interval(one: Difference) -> Entry:
+def _interval(one: Added) -> Entry:
     if one.interval is None:
         return Entry(UNKNOWN)
     low, high = one.interval
     return Entry(f"{_signed(low)} to {_signed(high)}", (low, high))
 
 
-def _verdict(one: Difference) -> Entry:
+def _verdict(one: Added) -> Entry:
     if one.figure is LOSS:  # nothing lost has no ratio, so it is judged by its amount
         return Entry("same" if one.amount == 0 else "more" if one.amount > 0 else "less")
     return Entry(verdict_text(one.change), str(one.change.verdict), _MARKS.get(one.change.verdict, ""))
 
 
-def _amount(one: Difference) -> str:
+def _amount(one: Added) -> str:
     return _signed(one.amount).removeprefix("+")
 
 

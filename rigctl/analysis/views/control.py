@@ -30,7 +30,7 @@ SUBTRACTED: Final[Mapping[Figure[float], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Added:
     """A figure of one stream in this run and in the control, by their medians over repetitions."""
 
     cell: Cell
@@ -55,7 +55,7 @@ class Difference:
         return None if before is None or low is None or high is None else (before * low, before * high)
 
 
-def differences(view: RunView, control: RunView) -> list[Difference]:
+def added_to_control(view: RunView, control: RunView) -> list[Added]:
     """Return the differences to the control of all tests that both runs have, in the order of the scenario."""
     theirs = {key: number for number, key in keys_of_tests(control.plan.cells).items()}
     mine = keys_of_tests(view.plan.cells)
@@ -68,7 +68,7 @@ def differences(view: RunView, control: RunView) -> list[Difference]:
     ]
     known = [one for one in asked if one[3].before and one[3].after]
     changes = compare_samples([samples for *_, samples in known])
-    return [Difference(*one[:3], change) for one, change in zip(known, changes, strict=True)]
+    return [Added(*one[:3], change) for one, change in zip(known, changes, strict=True)]
 
 
 def _samples(

@@ -8,7 +8,7 @@ import message_runs
 import pytest
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.control import differences
+from rigctl.analysis.views.control import added_to_control
 from rigctl.figures.streams import GOODPUT
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.control import part
@@ -35,7 +35,7 @@ STEADY = (940.0, 940.4, 939.8, 940.2)
 def test_a_difference_is_that_of_the_medians_with_the_interval_of_their_ratio() -> None:
     slower = tuple(mbps * 0.9 for mbps in STEADY)
     view = beside(goodputs(*slower), goodputs(*STEADY))
-    found = [one for one in differences(view, view.control or view) if one.figure is GOODPUT]
+    found = [one for one in added_to_control(view, view.control or view) if one.figure is GOODPUT]
     assert [one.amount for one in found] == [pytest.approx(-94.0, abs=0.5)] * 2
     for one in found:
         assert one.interval is not None
@@ -45,12 +45,12 @@ def test_a_difference_is_that_of_the_medians_with_the_interval_of_their_ratio() 
 
 def test_what_chance_may_explain_is_not_told_from_the_control() -> None:
     view = beside(goodputs(*STEADY), goodputs(*reversed(STEADY)))
-    assert not any(one.told for one in differences(view, view.control or view) if one.figure is GOODPUT)
+    assert not any(one.told for one in added_to_control(view, view.control or view) if one.figure is GOODPUT)
 
 
 def test_fewer_than_four_repetitions_have_no_interval_and_no_verdict() -> None:
     view = beside(goodputs(900.0), goodputs(940.0))
-    found = [one for one in differences(view, view.control or view) if one.figure is GOODPUT]
+    found = [one for one in added_to_control(view, view.control or view) if one.figure is GOODPUT]
     assert [one.interval for one in found] == [None, None]
 
 

@@ -8,6 +8,7 @@ from cases import from_file
 from planning import message, planned
 
 from rigctl.figures import COLUMNS
+from rigctl.figures.phases import OF_PHASES
 from rigctl.records import Expectation, Operator
 from rigctl.scenario.expectations import COLUMNS_OF, LIMIT_WORDS, OF_KIND, column_of
 from rigctl.settings.kinds import KINDS
@@ -36,7 +37,7 @@ def test_each_kind_of_test_has_its_own_figures(tmp_path: Path, test: str, text: 
 
 
 def test_every_figure_is_a_column_and_of_some_kind_and_every_limit_a_word_of_its_column() -> None:
-    names = {column.name for column in COLUMNS}
+    names = {column.name for column in COLUMNS} | OF_PHASES.keys()
     assert all(set(columns) <= names for columns in COLUMNS_OF.values())
     assert all(any(column_of(figure, kind) for kind in KINDS.values()) for figure in COLUMNS_OF)
     assert set(OF_KIND) == set(KINDS)

@@ -76,7 +76,7 @@ def disturbance_findings(test: PhasedTest) -> Iterator[Finding]:
     if passed and not any(one.cause in _GRAVEST for one in found):
         yield _passing_answer(test, *passed[0])
     else:
-        yield _disturbed_answer(test, found[0]) if found else _undisturbed_answer(test)
+        yield from [_disturbed_answer(test, found[0])] if found else _undisturbed_answer(test)
     for receiver, own in group_by(found, lambda one: one.victim.stream.receiver).items():
         if own[0].cause is DisturbedBy.RECEIVER and own[0].shares:
             shares = [f"{name} {digits_text(mbps)}" for name, mbps in own[0].shares]
@@ -161,8 +161,10 @@ def _passing_answer(test: PhasedTest, one: PhasedStream, full: PhasedStream) -> 
     return Finding("no-blocking", text, Weight.ANSWER, Severity.OK, about, {"port_share": share}, None, brief, (holds,))
 
 
-def _undisturbed_answer(test: PhasedTest) -> Finding:
-    """Return the answer that no stream is disturbed."""
+def _undisturbed_answer(test: PhasedTest) -> Iterator[Finding]:
+    """Yield the answer that no stream is disturbed; nothing if a phase was too short to tell."""
+    if any(one.kept is None for one in test.streams):
+        return
     about, streams = tests([cell.cell.number for cell in test.cells]), test.streams
     load = join_list([cell.cell.traffic_class or "" for cell in test.load])
     brief, sends = (
@@ -172,7 +174,7 @@ def _undisturbed_answer(test: PhasedTest) -> Finding:
     text = f"{upper_first(brief)}; none loses {MUCH_LOSS_PCT:g} % more or 5 % of its goodput while {sends}"
     holds = Statement(brief, streams, lambda own: not own.disturbed, streams)
     numbers = {"more_loss_pct": most_pct}
-    return Finding("undisturbed", text, Weight.ANSWER, Severity.OK, about, numbers, None, brief, (holds,))
+    yield Finding("undisturbed", text, Weight.ANSWER, Severity.OK, about, numbers, None, brief, (holds,))
 
 
 def _loss_text(one: PhasedStream) -> str:

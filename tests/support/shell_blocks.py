@@ -94,6 +94,9 @@ SHORTER = {
     "10gbe-flows": ("parallel=1",),
     "10gbe-mesh": ("pairs=star: bsd",),
     "10gbe-mesh-mended": ("pairs=star: bsd",),
+    "head-of-line": (),
+    "incast": ("pairs=2",),
+    "interference": (),
 }
 """Settings that reduce a bundled scenario to one or two tests. Files with another name are copies of gigablox."""
 _TIMES = ("--duration", "--repeat")

@@ -30,7 +30,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "latency": ("gigablox", "--duration", "2s", "--set", "latency=true"),
     "classes": ("qos", "--duration", "2s"),
     "roles": ("head-of-line", "--duration", "8s"),
-    "incast": ("incast", "--duration", "2s", "--set", "omit=0s"),
+    "fan-in": ("incast", "--duration", "2s", "--set", "omit=0s"),
     "against": ("gigablox", "--duration", "500ms", "--repeat", "4", "--against", "congestion=bbr"),
     "expectations": ("expect.yaml",),
     "before": ("twice.yaml",),

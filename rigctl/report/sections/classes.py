@@ -232,9 +232,10 @@ def _chart(view: RunView, test: PhasedTest) -> tuple[Chart, list[Key]] | None:
     shaded = [one.times_s[DURING] for one in test.streams if DURING in one.times_s]
     bands = [Band(((start_s, 0.0, highest), (end_s, 0.0, highest)), "l1") for start_s, end_s in dict.fromkeys(shaded)]
     load = join_list([cell.cell.traffic_class or "" for cell in test.load])
-    label = f"Goodput over time of {join_list(names)}; {load} sends while the picture is shaded"
+    sends = f"{load} sends" if load else "all send"
+    label = f"Goodput over time of {join_list(names)}; {sends} while the picture is shaded"
     drawn = plot(WIDE, _HEIGHT, Axis("seconds", 0, duration_s, grid=False), Axis("Mbit/s", 0), (*bands, *marks))
-    return Chart(drawn, label, f"shaded: {load} sends", "Goodput over time"), keys
+    return Chart(drawn, label, f"shaded: {sends}", "Goodput over time"), keys
 
 
 def _name(classes: Sequence[ClassResult]) -> str:

@@ -20,7 +20,7 @@ from rigctl.display.live_run import LiveLine, LiveRun, LiveRunFile, LiveStatus, 
 
 PAGE_S: Final = 8.0
 """Seconds for which a page of results is shown."""
-_STYLES: Final = {"ok": "green", "note": "", "warning": "yellow", "error": "bold red"}
+_STYLES: Final = {"ok": "green", "note": "", "warning": "bold magenta", "error": "bold red"}
 _ROW_STYLES: Final = _STYLES | {"ok": "", "note": "cyan"}
 
 

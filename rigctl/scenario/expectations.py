@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, Field, WithJsonSchema, create_model
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
 from rigctl.base.texts import either
 from rigctl.base.units import parse_bytes, parse_duration, parse_rate
@@ -133,6 +133,16 @@ _Bound = Annotated[
 ]
 
 
+class _ExpectKeys(YamlSection):
+    """Bounds of one class, such as `victim.during.loss`, are keys of their own; `with_classes_apart` reads them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "patternProperties": {r"^[A-Za-z0-9][A-Za-z0-9 ._+-]*\.[a-z_0-9]+$": {"type": ["string", "array"]}}
+        }
+    )
+
+
 def expect_section(row: type[BaseModel]) -> type[BaseModel]:
     """Return the pydantic model of an entry of `expect`. `row` is the model of its key `where`: values of settings."""
     fields: dict[str, Any] = {
@@ -148,7 +158,44 @@ def expect_section(row: type[BaseModel]) -> type[BaseModel]:
         fields[name] = (_Bound, Field(None, description=f"Column {', or '.join(columns)}.", examples=[example]))
     fields["limit"] = (_Limits, Field(None, description="Bottleneck of the test.", examples=["line-rate"]))
     doc = "Expected results of all tests, or of some tests."
-    return create_model("Expect", __base__=YamlSection, __doc__=doc, **fields)
+    return create_model("Expect", __base__=_ExpectKeys, __doc__=doc, **fields)
+
+
+def with_classes_apart(document: YamlDocument) -> YamlDocument:
+    """Return the document with each bound of a class, such as `victim.during.loss`, in an entry for this class."""
+    given, classes = document.data.get("expect"), document.data.get("classes")
+    if not isinstance(given, list) or not isinstance(classes, dict):
+        return document
+    made = list(given)
+    for place, section in enumerate(given):
+        named = _classes_named(section, classes)
+        if not named:
+            continue
+        rest = {key: value for key, value in section.items() if key not in named}
+        shared = {key: rest[key] for key in ("tests", "where") if key in rest}
+        made[place] = rest if rest.keys() - shared.keys() else None
+        for key, (name, figure) in named.items():
+            where = shared.get("where")
+            entry = {
+                **shared,
+                "where": {**(where if isinstance(where, dict) else {}), "class": name},
+                figure: section[key],
+            }
+            at = place if made[place] is None else len(made)
+            made[at:] = [entry, *made[at + 1 :]]
+            document = document.copy_places(("expect", place, key), ("expect", at, figure))
+    return replace(document, data={**document.data, "expect": made})
+
+
+def _classes_named(section: object, classes: Mapping[Any, object]) -> dict[str, tuple[str, str]]:
+    """Map each key that bounds a figure of one class to the name of the class and of the figure."""
+    keys = [key for key in section if isinstance(key, str)] if isinstance(section, dict) else []
+    found = {}
+    for key in keys:
+        name = next((name for name in classes if isinstance(name, str) and key.startswith(f"{name}.")), None)
+        if name is not None and key not in COLUMNS_OF:
+            found[key] = (name, key.removeprefix(f"{name}."))
+    return found
 
 
 def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tuple[Expectation, ...]:

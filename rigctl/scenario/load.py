@@ -13,7 +13,7 @@ from rigctl.records import REQUESTED, Against, Cell, Condition, Retest, RunPlan,
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
 from rigctl.scenario.classes import Test, class_mistakes, classes_of, tests_of_classes, time_mistakes
-from rigctl.scenario.expectations import expect_mistakes, expectations_of
+from rigctl.scenario.expectations import expect_mistakes, expectations_of, with_classes_apart
 from rigctl.scenario.matrix import AxisMatrix, expand_matrix, with_axis, with_conditions, with_settings
 from rigctl.scenario.mistakes import (
     cell_mistakes,
@@ -61,7 +61,7 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     """
     changes, wrong_options = read_overrides(overrides)
     path = find_scenario(scenario)
-    document = changes.applied(read_document(path)).listed("expect", "pairs")
+    document = with_classes_apart(changes.applied(read_document(path)).listed("expect", "pairs"))
     model = validate(document, ScenarioFile, wrong_options)
     rig = _rig(document, model.rig, path.parent, overrides)
     matrix = matrix_of(model, changes)

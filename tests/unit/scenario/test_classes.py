@@ -97,6 +97,16 @@ def test_an_expectation_may_name_a_figure_of_a_phase(tmp_path: Path) -> None:
     assert (goodput.column, goodput.tests) == ("before.goodput_mbps", (1,))
 
 
+def test_a_bound_may_begin_with_the_name_of_its_class(tmp_path: Path) -> None:
+    text = f"{ROLES}expect:\n  - {{victim.during.loss: < 1%, goodput: '> 1M', load.goodput: '> 2M'}}\n"
+    found = {(one.column, one.tests, one.bound) for one in planned(tmp_path, text).expectations}
+    assert found == {
+        ("during.loss_pct", (1,), 1.0),
+        ("goodput_mbps", (1, 3), 1.0),
+        ("goodput_mbps", (2,), 2.0),
+    }
+
+
 @from_file
 def test_a_mistake_has_its_place(text: str, place: str, what: str, tmp_path: Path) -> None:
     said = message(tmp_path, text)

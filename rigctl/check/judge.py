@@ -44,6 +44,7 @@ CHECK_RULES: Final[tuple[Callable[[RigState], Iterable[Finding]], ...]] = (
     hardware.pause,
     hardware.processor,
     hardware.idle,
+    hardware.eee,
 )
 """Functions that return findings on the state of a rig. A rule gives no finding on an unknown fact."""
 _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)

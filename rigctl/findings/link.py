@@ -21,6 +21,22 @@ LINK_SLOW: Final = warning(
     "Look at the cable and the switch's port ({command}), or correct the rig file.",
 )
 LINK_FAST: Final = note("link-fast", LINK_SLOW.text, "Correct the rig file, unless the other end is slower.")
+LINK_BELOW_OFFER: Final = warning(
+    "link-below-offer",
+    "{interface} runs at {speed}, though both ends offer {offered}, as with a bad cable or plug.",
+    "Try another cable; then look at the switch's port ({command}).",
+)
+_SLEEPS: Final = "an idle link sleeps, and takes about 17 µs at 1 Gbit/s to wake up. Latencies include this time"
+EEE: Final = note(
+    "eee",
+    f"{{interface}} uses Energy-Efficient Ethernet: {_SLEEPS}; some cards and switches lose packets.",
+    "On the node, as root: ethtool --set-eee {interface} eee off (afterwards eee on). The link goes down for seconds.",
+)
+EEE_USED: Final = note(
+    "eee",
+    f"Energy-Efficient Ethernet was active at {{nodes}}: {_SLEEPS}{{lost}}.",
+    "Measure again with EEE off, on the nodes (ethtool --set-eee) or on the switch's ports.",
+)
 BOND: Final = note(
     "bond",
     "{interface} sends over a bond of {cards} cards of {card} ({bond}). One flow gets one card; {cards} flows to one "

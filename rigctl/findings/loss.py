@@ -53,6 +53,9 @@ COUNTERS_DIFFER: Final = warning(
 PORTS_DIFFER: Final = warning(
     "ports-differ", "At individual ports, counters and flows differ by more than {bound:g} % in {tests}."
 )
+FRAMES_DAMAGED: Final = warning(
+    "frames-damaged", "{places}.", "Look at the cable and the plugs between the two ends there, or replace the cable."
+)
 COUNTERS_MISSING: Final = warning("counters-missing", "{why}: no counters in {measurements}.")
 CAPTURES_AGREE: Final = good(
     "captures-agree", "{captures} at senders confirm TCP's counters: {retransmits}.", weight=Weight.DETAIL

@@ -123,6 +123,26 @@ def _parse_pause(output: str) -> dict[str, bool] | None:
     return {way.lower(): value == "on" for way, value in (*asked, *agreed)} or None
 
 
+def _parse_eee(output: str) -> str | None:
+    """Return the state in `ethtool --show-eee`: `active`, `inactive` (the other end lacks it), `off`; None if unknown.
+
+    A driver without support says so also while the other end of the cable makes use of it (raspberrypi/linux#6065).
+    """
+    match = re.search(r"^\s*EEE status: (disabled|enabled - active|enabled - inactive)\s*$", output, re.MULTILINE)
+    return None if match is None else "off" if match[1] == "disabled" else match[1].removeprefix("enabled - ")
+
+
+def _parse_offered(output: str) -> int | None:
+    """Return the highest rate, in bit/s, that both ends of the link offer in `ethtool`; None if one end is unknown."""
+    own, partner = (_rates_in(output, end) for end in ("Advertised", "Link partner advertised"))
+    return max(own & partner, default=None)
+
+
+def _rates_in(output: str, end: str) -> set[int]:
+    match = re.search(rf"^\s*{end} link modes:((?:\s+[0-9]+base\w+/(?:Full|Half))+)", output, re.MULTILINE)
+    return {int(rate) * 1_000_000 for rate in re.findall(r"([0-9]{1,7})base", match[1])} if match else set()
+
+
 def _carrier_fact(take: Callable[[Carrier], Any], twin: Fact | None = None) -> Fact:
     """Return a fact that `take` reads from what carries the frames of the data interface, and its twin."""
 
@@ -155,6 +175,7 @@ FACTS: Final[dict[str, Fact]] = {
     "mtu": file_fact("$NET/mtu", take_number, freebsd.ifconfig(freebsd.parse_mtu)),
     "mac": file_fact("$NET/address", take_line, freebsd.ifconfig(freebsd.parse_mac)),
     "virtual": Fact(f"{_IF}{_IS_VIRTUAL}", _parse_virtual, twin=Fact(_NAME, freebsd.parse_virtual)),
+    "eee": Fact(f'{_CARD}ethtool --show-eee "$IF"', _parse_eee, "ethtool"),
     "offloads": Fact(f'{_IF}ethtool -k "$IF"', _parse_offloads, "ethtool", twin=freebsd.ifconfig(freebsd.parse_used)),
 }
 """Facts that are stored with every run."""
@@ -162,6 +183,7 @@ OFFLOADS_FIXED: Final = Fact(f'{_IF}ethtool -k "$IF"', _parse_fixed_offloads)
 CHECK_FACTS: Final[dict[str, Fact]] = {
     "up": file_fact("$NET/flags", _parse_up, freebsd.ifconfig(freebsd.parse_up)),
     "carrier": file_fact("$NET/carrier", take_number, freebsd.ifconfig(freebsd.parse_carrier)),
+    "offered_bps": Fact(f'{_CARD}ethtool "$IF"', _parse_offered, "ethtool"),
     "rings": Fact(f'{_CARD}ethtool -g "$IF"', _parse_rings, "ethtool"),
     "coalescing": Fact(f'{_CARD}ethtool -c "$IF"', _parse_coalescing, "ethtool"),
     "offloads_fixed": OFFLOADS_FIXED,

@@ -50,6 +50,12 @@ def _speed(each: NodeState) -> Iterator[Finding]:
     speed_bps, wanted_bps = each.facts.get("speed_bps"), each.node.link.rate_bps
     if each.facts.get("duplex") == "half":
         yield find_on(each, links.HALF_DUPLEX, command=command_on(each, "negotiate"))
+    offered_bps = each.facts.get("offered_bps")
+    if speed_bps is not None and offered_bps is not None and speed_bps < offered_bps:
+        offer = {"speed": format_rate(speed_bps), "offered": format_rate(offered_bps)}
+        numbers = {"speed_mbps": speed_bps / 1e6, "offered_mbps": offered_bps / 1e6}
+        yield find_on(each, links.LINK_BELOW_OFFER, numbers, command=command_on(each, "medium"), **offer)
+        return
     bond = bond_of_facts(each.facts)
     if speed_bps is None or wanted_bps in (None, speed_bps, bond and bond.card_bps):
         return

@@ -98,6 +98,7 @@ SECTIONS: Final[tuple[_PartOf, ...]] = (
     picture.part,
     _retested,
     _with_findings(until_findings),
+    _with_findings(method.link_sleep),
     _with_findings(lambda view: method.rig_findings(view.info)),
 )
 """Functions that return a report part, or None if the run has nothing for it; in the order of their sections."""

@@ -1,4 +1,4 @@
-"""Rules on hardware: PCIe, offloads, rings, pause frames, governors, throttling, interrupts, NUMA nodes, idle states.
+"""Rules on hardware: PCIe, offloads, rings, pause frames, EEE, governors, throttling, interrupts, NUMA, idle states.
 
 They only judge Linux nodes of rigs that are not virtual.
 """
@@ -16,7 +16,7 @@ from rigctl.paths.commands import find_on, list_names
 from rigctl.paths.state import NodeState, RigState
 from rigctl.records import Cell
 from rigctl.settings import BUSY_POLL, PLACEMENT
-from rigctl.settings.kinds import AGENT, PINGPONG
+from rigctl.settings.kinds import AGENT, PINGPONG, UDP
 from rigctl.settings.placement import NIC, PACKETS, of_end
 
 _PCIE_BPS: Final = {2.5: 2.0e9, 5.0: 4.0e9, 8.0: 7.877e9, 16.0: 15.754e9, 32.0: 31.508e9}
@@ -217,6 +217,18 @@ def idle(state: RigState) -> Iterator[Finding]:
         polling = "; or in the scenario: busy_poll: true" if all(cell.kind is PINGPONG for cell in own) else ""
         words = {"state": idle_state or "a state", "unless": unless, "deep_us": _DEEP_US, "polling": polling}
         yield find_on(each, said.IDLE_STATE, {"idle_latency_us": latency_us}, **words)
+
+
+def eee(state: RigState) -> Iterator[Finding]:
+    """Report Energy-Efficient Ethernet that is active, if a test measures latency or counts lost datagrams."""
+    measured = {name for cell in state.cells() if _heeds_gaps(cell) for name in cell.nodes}
+    for each in real(state):
+        if each.facts.get("eee") == "active" and (each.name in measured or state.plan is None):
+            yield find_on(each, cards.EEE)
+
+
+def _heeds_gaps(cell: Cell) -> bool:
+    return cell.latency_ms is not None or cell.kind is PINGPONG or cell.kind is UDP
 
 
 def _sleeps(cell: Cell) -> bool:

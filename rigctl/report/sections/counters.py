@@ -16,12 +16,14 @@ from rigctl.findings.text import (
     numbers_text,
     plural,
     settings_text,
+    some,
     tests_named,
     upper_first,
 )
 from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
 from rigctl.model.counters.losses import Attribution, Where
 from rigctl.model.counters.points import PointKind
+from rigctl.model.counters.rises import PortDirection
 from rigctl.records import Capture, RunPlan, Status
 from rigctl.report.blocks import Column, Entry, Folded, Items, Paragraph, Part, Section, Table
 from rigctl.report.tables.columns import (
@@ -48,7 +50,9 @@ _Whole: TypeAlias = Sequence[PointTotals]
 _LEAST_EXPLAINED: Final = 0.001
 """A smaller difference, as a share of the expected octets, needs no explanation."""
 _LEAST_LOST: Final = 5
-"""Fewer lost segments than this may be chance and are not reported."""
+"""Fewer lost segments or damaged frames than this may be chance and are not reported."""
+_BIT_ERRORS: Final = 1e-10
+"""Share of bits that 1000BASE-T may damage (IEEE 802.3, 40.1.1)."""
 
 
 def part(view: RunView) -> Part | None:
@@ -69,7 +73,7 @@ def part(view: RunView) -> Part | None:
         loss.COUNTERS_MISSING.say(why=why, measurements=plural(times, "measurement"))
         for why, times in sorted(silent.items())
     ]
-    findings = (*_totals(each, whole), *_disagreements(each), *missing, *_places(lost))
+    findings = (*_totals(each, whole), *_disagreements(each), *missing, *_damaged(view.plan, whole), *_places(lost))
     by_test, by_point = _test_table(view.plan, each), _point_table(whole)
     tables = {f"Test by test: {_where_counted(each)}": by_test, "Port by port, over the whole run": by_point}
     blocks = [Folded(title, (table,)) for title, table in tables.items() if table]
@@ -226,6 +230,26 @@ def _disagreements(each: Sequence[CounterTotals]) -> Iterator[Finding]:
         yield loss.COUNTERS_DIFFER.say(bound=bound, tests=tests_named(named, "as"), why=why)
     if others := [f"test {number}" for number in sorted(elsewhere - set(flagged))]:
         yield loss.PORTS_DIFFER.say(bound=bound, tests=tests_named(others, "as"))
+
+
+def _damaged(plan: RunPlan, whole: _Whole) -> Iterator[Finding]:
+    """Yield a finding on the interfaces and ports to which frames came with errors, the most frames first."""
+    nodes = {(port.switch, port.name): port.node for port in plan.ports}
+    counts: dict[str, int] = {}
+    for one in whole:
+        damaged = one.damaged or 0
+        if one.point.direction is PortDirection.IN and damaged > _allowed_errors(one.balance.counted):
+            known = (nodes.get((one.point.owner, port)) for port in one.point.ports)
+            sender = join_list(sorted({node for node in known if node is not None}))
+            counts[f"{one.point} from {sender}" if sender else str(one.point)] = damaged
+    if counts:
+        named = sorted(counts.items(), key=lambda place: -place[1])
+        arrived = some(tuple(f"{plural(count, 'frame')} with errors arrived at {place}" for place, count in named))
+        yield loss.FRAMES_DAMAGED.say(numbers={"frames": sum(counts.values())}, places=arrived)
+
+
+def _allowed_errors(octets: int | None) -> float:
+    return max(_LEAST_LOST, (octets or 0) * 8 * _BIT_ERRORS)
 
 
 def _places(lost: Sequence[Attribution]) -> Iterator[Finding]:

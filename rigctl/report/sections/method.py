@@ -23,6 +23,7 @@ from rigctl.report.blocks import Block, Column, Entry, Folded, Paragraph, Row, S
 from rigctl.report.setup import FACT_TITLES, fact_text
 from rigctl.results.rows import ExportRow as Values
 from rigctl.settings import ITERATIONS, SETTINGS
+from rigctl.settings.kinds import PINGPONG
 
 _ANONYMOUS: Final = (
     "Nodes and switches have letters and numbers in place of their names; addresses and texts of the user are left out."
@@ -179,6 +180,18 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
             words = {"found": departure.effective, "stated": departure.requested}
             yield link.MTU_NOT_AS_STATED.say(subject, node=departure.where, **words)
     yield from _bond_findings(info)
+
+
+def link_sleep(view: RunView) -> Iterator[Finding]:
+    """Yield a finding on links that sleep when idle (EEE), if their nodes' tests measure latency or lost datagrams."""
+    latency = {
+        name for cell in view.plan.cells if cell.latency_ms is not None or cell.kind is PINGPONG for name in cell.nodes
+    }
+    losing = {row[end] for row in view.results.pairs if row["datagrams_lost"] for end in ("source", "destination")}
+    active = [name for name, facts in view.info.facts.items() if facts.get("eee") == "active"]
+    if names := [name for name in active if name in latency | losing]:
+        lost = "; it may also be why datagrams were lost" if losing.intersection(names) else ""
+        yield link.EEE_USED.say(about_nodes(names), nodes=some(names), lost=lost)
 
 
 def _bond_findings(info: RunInfo) -> Iterator[Finding]:

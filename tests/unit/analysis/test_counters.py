@@ -259,6 +259,17 @@ def test_of_a_few_retransmits_nothing_is_said() -> None:
     assert "loss-place" not in codes(made(Paper(losses={(0, "switch out"): 1})))
 
 
+@pytest.mark.parametrize(("errors", "said"), [(17, ["17 frames with errors arrived at a p1 from n1."]), (4, [])])
+def test_frames_that_came_with_errors_are_told_with_their_cable(errors: int, said: list[str]) -> None:
+    def damaged(series: PortSeries) -> PortSeries:
+        count = errors if series.port == "p1" else 0
+        readings = len(series.columns["t_ns"])
+        return replace(series, columns={**series.columns, "in_errors": [100, *[100 + count] * (readings - 1)]})
+
+    found = part_of(Paper().run(), [altered(Paper().repetition(), damaged)]).findings
+    assert [finding.text for finding in found if finding.code == "frames-damaged"] == said
+
+
 def test_a_resumed_run_does_not_count_what_passed_meanwhile() -> None:
     """Ten minutes between two cells, with other traffic on the trunk: not the run's."""
     info, repetitions = several(2, Paper(), gap_s=600)

@@ -612,6 +612,8 @@ APART = "numa-far"
 SPANS = "numa-several"
 DEEP = "idle-state"
 PAUSE = "pause-ignored"
+EEE = "eee"
+CABLE = "link-below-offer"
 
 
 @dataclass(frozen=True)
@@ -638,6 +640,8 @@ ON_0, MADE_UP = {"interrupt_processors": "0"}, {"0": "0-3", "1": "0-3"}
 LOSSY = PortCounters(0, out_packets=10**7, out_discards=5000)
 FEW_LOST = PortCounters(0, out_packets=10**9, out_discards=3)
 DEAF = {"pause": {"rx": False, "tx": True}}
+SLEEPING = {"eee": "active"}
+HALF_A_CABLE = {"speed_bps": 10**8, "offered_bps": 10**9}
 
 TUNED = (
     Case("interrupts of mlx5 on one processor", {**MLX5, "interrupt_processors": "3"}, (ONE,), NIC),
@@ -673,6 +677,15 @@ PROOF = (
     Case("iperf3 is not placed", MLX5, (), {"engine": "iperf3"}),
     Case("a lossy switch, without a scenario", {**PI5, **DEAF}, (PAUSE,), None, to_b=LOSSY),
     Case("NUMA nodes made up by firmware", {**MLX5, "numa_processors": MADE_UP, "allowed_processors": "0-3"}),
+    Case("a link that sleeps, and ping-pong", {**PI5, **SLEEPING}, (EEE,), PINGPONG),
+    Case("a link that sleeps, and datagrams", {**PI5, **SLEEPING}, (EEE,), {"test": "udp"}),
+    Case("a link that sleeps, and probes under load", {**PI5, **SLEEPING}, (EEE,), {"latency_ms": 20}),
+    Case("a link that sleeps, without a scenario", {**PI5, **SLEEPING}, (EEE,), None),
+    Case("a link that sleeps, and a TCP stream", {**PI5, **SLEEPING}),
+    Case("the other end does not let it sleep", {**PI5, "eee": "inactive"}, (), PINGPONG),
+    Case("100 Mbit/s where both ends offer 1000", {**PI5, **HALF_A_CABLE}, (CABLE,)),
+    Case("the same where the rig file has 100", {**PI5, **HALF_A_CABLE}, (CABLE,), rate_bps=10**8),
+    Case("as fast as both ends offer", {**PI5, "offered_bps": 10**9}),
     Case("nothing is known", {}, (), PINGPONG, to_b=PortCounters(0), rate_bps=10**11),
 )
 
@@ -688,7 +701,7 @@ def seen_in(case: Case) -> RigState:
     return replace(state, ports={"b": case.to_b} if case.to_b is not None else {})
 
 
-KNOWN = (ONE, SPANS, APART, DEEP, PAUSE)
+KNOWN = (ONE, SPANS, APART, DEEP, PAUSE, EEE, CABLE)
 
 
 @pytest.mark.parametrize("case", [*TUNED, *PROOF], ids=lambda case: case.name)

@@ -20,7 +20,11 @@ from rigctl.records.host_facts import HOST_FACTS
 from rigctl.rig.inventory import Node
 
 RECORDED = {path.stem: path.read_text() for path in (Path(__file__).parents[1] / "fixtures/hosts").glob("*.txt")}
-"""Outputs of nodes; cases/facts.txt has their names in place of them."""
+"""Outputs of nodes; cases/facts.txt has their names in place of them.
+
+Of these, eee_active and eee_off are from raspberrypi/linux#6065, eee_inactive from systemd/systemd#32032,
+ethtool_100_of_1000 from ublue-os/bazzite#5094 and ethtool_no_partner from ublue-os/bazzite#3973.
+"""
 
 
 @from_file
@@ -53,7 +57,7 @@ def test_the_answer_is_taken_apart_at_its_marks_a_banner_is_passed_over_and_a_mi
     known = {"kernel": "Linux 6.1 aarch64", "interface": "eth0", "mtu": 1500, "driver": "bcmgenet", "notes": []}
     assert facts.items() >= known.items()
     facts = read_facts(answered(missing="ethtool", interface="eth0", driver="../drivers/e1000e"))
-    assert facts["notes"] == ["ethtool is not installed; therefore unknown: firmware, offloads"]
+    assert facts["notes"] == ["ethtool is not installed; therefore unknown: firmware, eee, offloads"]
 
 
 def test_files_are_told_apart_by_their_paths() -> None:

@@ -136,6 +136,16 @@ def test_a_percentage_has_no_exponent_and_is_100_only_if_nothing_is_left(pct: fl
     assert to_loss([pct, 100.0, None])(pct) != ("100" if pct < 100 else "")
 
 
+def test_a_link_that_sleeps_is_named_where_datagrams_were_lost() -> None:
+    info = replace(info_of(CELL), facts={node: builders.facts(eee="active") for node in ("a", "c")})
+    whole, losing = ([measured(flow(1000, came))] for came in (1000, 997))
+    assert "eee" not in documents.codes(info, whole)
+    found = documents.finding(info, losing, "eee")
+    assert found.text.startswith("Energy-Efficient Ethernet was active at a: an idle link sleeps")
+    assert found.text.endswith("; it may also be why datagrams were lost.")
+    assert "eee" not in documents.codes(replace(info, facts={"a": builders.facts(eee="inactive")}), losing)
+
+
 @pytest.mark.parametrize("lost", [99_660, 99_990, 99_999])
 def test_a_test_in_which_some_datagrams_arrived_has_not_lost_100_percent(lost: int) -> None:
     info, repetitions = info_of(CELL), [measured(flow(100_000, 100_000 - lost), 1)]

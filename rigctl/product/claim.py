@@ -13,15 +13,17 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.expectations import checks
 from rigctl.base.units import format_rate
-from rigctl.base.values import group_by
-from rigctl.findings.text import decimals, link_name, numbers_text, plural
+from rigctl.base.values import group_by, least, total
+from rigctl.findings.text import ceiling_text, decimals, link_name, numbers_text, plural
 from rigctl.limits.limit import LIMITS
 from rigctl.limits.links import link_rate_bps, path_rate_bps
+from rigctl.model.frames import Packet
 from rigctl.model.statistics.comparing import LEAST_REPETITIONS
 from rigctl.product.theme import ClaimSection
 from rigctl.records import RunStatus, Status
 from rigctl.results.rows import ExportRow
-from rigctl.results.summary import CellSummary
+from rigctl.results.summary import CellSummary, StreamSummary
+from rigctl.settings.kinds import TCP, UDP
 
 _LEAST_TIME_S: Final = 5.0
 """Shortest repetition that supports a claim: a shorter one may miss events that occur every few seconds."""
@@ -33,25 +35,22 @@ _ABOVE: Final = 1.001
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim that the run supports: each pair achieves at least `mbps`, which is rounded down."""
+    """A claim that the run supports, such as that each pair achieves at least 940 Mbit/s."""
 
-    mbps: float
+    figure: str  # with its unit, rounded against the claim: `940 Mbit/s`
     rest: str  # end of the claim: `on both pairs at once: 99.8 % of what gigabit Ethernet allows, in each of 7 tests`
-    link: str  # name of the link, such as `gigabit Ethernet`
-    ceiling_mbps: float
-    repetitions: int  # smallest number of valid repetitions of a test
+    basis: str  # which of the repetitions the figure is: `the slowest of 4 repetitions of the slowest pair`
+    shown: str  # what chart and table show in its place
+    limits: str = ""  # sentence on what the link allows
     virtual: bool = False
 
     @property
     def standing(self) -> str:
-        """Return a sentence that explains why the claim is lower than the means in chart and table."""
-        return (
-            f"{claimed_rate_text(self.mbps)} is the slowest of {self.repetitions} repetitions of the slowest pair, "
-            "rounded down; chart and table show means over repetitions."
-        )
+        """Return a sentence that explains why the claim is weaker than the figures in chart and table."""
+        return f"{self.figure} is {self.basis}; {self.shown}."
 
     def __str__(self) -> str:
-        return f"{'Virtual rig: ' if self.virtual else ''}{claimed_rate_text(self.mbps)} {self.rest}"
+        return f"{'Virtual rig: ' if self.virtual else ''}{self.figure} {self.rest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +135,12 @@ def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None
         if not tests:
             reasons.append(f"test {asked.tests}, which the theme chooses for the claim, is not in the table")
     if reasons or not tests:
-        return NoClaim(tuple(reasons) or ("the run has no tests of TCP streams",))
+        return NoClaim(tuple(reasons) or ("the run has no tests that were measured",))
     missed = {check.cell.number for check in checks(view) if not check.met}
     against = {test.number: list(_against_test(view, test, asked, missed=test.number in missed)) for test in tests}
     good = [test for test in tests if not against[test.number]]
     if not good or (asked.tests != "best" and len(good) < len(tests)):
-        return NoClaim(tuple(_with_tests(against)))
+        return NoClaim(tuple(with_tests(against)))
     if asked.tests == "best":
         good = [max(good, key=attrgetter("share"))]
     elif len({round(test.ceiling_mbps, 1) for test in good}) > 1:
@@ -155,9 +154,14 @@ def claim(view: RunView, asked: ClaimSection, shown: Sequence[int] | None = None
 
 
 def _against_run(view: RunView, asked: ClaimSection) -> Iterator[str]:
-    if view.plan.in_messages or any(cell.kind.section != "streams" for cell in view.plan.cells):
-        yield "only runs of TCP streams support claims"
+    if {cell.kind for cell in view.plan.cells} not in ({TCP}, {UDP}):
+        yield "only runs of TCP streams, of UDP streams, or of ping-pong beside a control support claims"
         return
+    yield from against_rig(view, asked)
+
+
+def against_rig(view: RunView, asked: ClaimSection) -> Iterator[str]:
+    """Yield the reasons against a claim that are true of the whole run: it did not end, or its rig is not hardware."""
     if view.info.status is not RunStatus.COMPLETE:
         yield f"the run is {view.info.status}, not complete"
     if view.plan.virtual == "loopback":
@@ -182,6 +186,8 @@ def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bo
     counted_s = cell.sending_s - cell.omit_s
     if counted_s < _LEAST_TIME_S:
         yield f"each repetition measures {counted_s:.3g} s, at least {_LEAST_TIME_S:g} s are needed"
+    if cell.kind is UDP:
+        yield from _against_losses(test)
     if summary.counted >= LEAST_REPETITIONS and any(map(_differ, test.mbps)):
         yield f"its repetitions differ by more than {100 * _MOST_SPREAD:g} %"
     yield from _against_links(view, summary)
@@ -195,6 +201,14 @@ def _against_test(view: RunView, test: _Test, asked: ClaimSection, *, missed: bo
         yield f"it achieves {share} % of what the link allows, the theme requires {bound} % (`least`)"
     if not LIMITS[summary.limit].of_product:
         yield f"its bottleneck is {summary.limit}, not the network"
+
+
+def _against_losses(test: _Test) -> Iterator[str]:
+    lost = total(row["datagrams_lost"] for row in test.rows)
+    if lost is None:
+        yield "it is not known how many datagrams it lost"
+    elif lost:
+        yield f"it lost {plural(lost, 'datagram')}"
 
 
 def _against_links(view: RunView, cell: CellSummary) -> Iterator[str]:
@@ -212,8 +226,8 @@ def _against_links(view: RunView, cell: CellSummary) -> Iterator[str]:
             yield f"the link of {node} has {format_rate(rate)} in the rig file, but its interface {format_rate(speed)}"
 
 
-def _with_tests(against: Mapping[int, Sequence[str]]) -> Iterator[str]:
-    """Yield each reason once, prefixed with the tests that it applies to."""
+def with_tests(against: Mapping[int, Sequence[str]]) -> Iterator[str]:
+    """Yield each reason against a claim once, with the tests that it is true of. `against`: reasons by test."""
     for reason in dict.fromkeys(reason for reasons in against.values() for reason in reasons):
         numbers = [number for number, reasons in against.items() if reason in reasons]
         yield f"{numbers_text(numbers)}: {reason}" if len(against) > 1 else reason
@@ -222,20 +236,34 @@ def _with_tests(against: Mapping[int, Sequence[str]]) -> Iterator[str]:
 def _word(view: RunView, tests: Sequence[_Test], which: str) -> Claim:
     worst = min(tests, key=attrgetter("share"))
     streams = worst.summary.streams
-    mss = min(stream.mss_effective or 0 for stream in streams)
-    frames = "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # usual with an MTU of 1500
+    frames = _datagrams(view, worst) if worst.summary.cell.kind is UDP else _segments(streams)
     share = f"{floor_to(100 * worst.share, 1):.1f}"
     rate_bps = path_rate_bps(view.info, streams[0].stream.ends, worst.summary.cell.parallel) or 0
     link = link_name(rate_bps)
     where = _where(min((test.summary for test in tests), key=lambda cell: len(cell.streams)))
+    repetitions = min(test.summary.counted for test in tests)
     return Claim(
-        mbps=worst.figure,
+        figure=claimed_rate_text(worst.figure),
         rest=f"{where}: {share} % of what {link} allows{frames}{which}",
-        link=link,
-        ceiling_mbps=worst.ceiling_mbps,
-        repetitions=min(test.summary.counted for test in tests),
+        basis=f"the slowest of {repetitions} repetitions of the slowest pair, rounded down",
+        shown="chart and table show means over repetitions",
+        limits=f"For its frames {link} allows {ceiling_text(worst.ceiling_mbps)} Mbit/s of application data.",
         virtual=view.plan.virtual is not None,
     )
+
+
+def _segments(streams: Sequence[StreamSummary]) -> str:
+    mss = min(stream.mss_effective or 0 for stream in streams)
+    return "" if 1420 <= mss <= 1460 else f" with segments of {mss} bytes"  # usual with an MTU of 1500
+
+
+def _datagrams(view: RunView, test: _Test) -> str:
+    """Return the size of the datagrams, how many frames of them pass in a second, and that none was lost."""
+    size, mtu = test.summary.cell.message_bytes or 0, least(stream.mtu for stream in test.summary.streams)
+    per_s = ""
+    if mtu is not None and 0 < size <= Packet("udp", view.plan.ip_version).largest_payload(mtu):
+        per_s = f", {three_digits(test.figure * 1e6 / 8 / size):,.0f} frames/s"
+    return f" with datagrams of {size} bytes{per_s}, none lost"
 
 
 def _where(cell: CellSummary) -> str:

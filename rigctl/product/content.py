@@ -12,7 +12,6 @@ from rigctl.base.values import group_by, least
 from rigctl.findings.text import (
     MOST_LISTED,
     UNKNOWN,
-    ceiling_text,
     join_list,
     lower_first,
     numbers_text,
@@ -21,6 +20,7 @@ from rigctl.findings.text import (
     upper_first,
 )
 from rigctl.limits.links import link_rate_bps
+from rigctl.product.added import added_claim, is_of_round_trips
 from rigctl.product.claim import Claim, NoClaim, claim
 from rigctl.product.theme import Theme
 from rigctl.records import Facts
@@ -113,7 +113,9 @@ def product(view: RunView, theme: Theme) -> Product:
     tests = [row.test for row in table.rows if row.test is not None]
     cells = () if view.plan.in_messages else tuple(cell for cell in view.cells if cell.cell.number in tests)
     bars = bars_of(cells)
-    supported = claim(view, theme.claim, tests) if theme.claim.made else None
+    supported = None
+    if theme.claim.made:
+        supported = (added_claim if is_of_round_trips(view) else claim)(view, theme.claim, tests)
     virtual = " on a virtual rig: no product was connected" if info.plan.virtual is not None else ""
     return Product(
         theme=theme,
@@ -153,9 +155,11 @@ def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:
 def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | None) -> Iterator[tuple[str, str]]:
     info = view.info
     if isinstance(supported, Claim):
-        ceiling = f"{supported.link} allows {ceiling_text(supported.ceiling_mbps)} Mbit/s of application data."
-        slowest = f"The slowest of {supported.repetitions} repetitions of the slowest pair, rounded down."
-        yield "Claim", f"{slowest} For its frames {ceiling}"
+        yield "Claim", f"{upper_first(supported.basis)}. {supported.limits}".rstrip()
+    if view.control is not None:
+        control = view.control.info
+        found = " ".join(finding.text for finding in report.findings if finding.code == "control")
+        yield "Control", f"The same scenario on {control.plan.rig_name}, run {control.run}. {found}".rstrip()
     if view.plan.virtual is not None:
         text = "Network namespaces of one computer take the place of hosts and switch. The figures are not a product's."
         yield "Virtual rig", text
@@ -167,10 +171,13 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
         yield "Hosts", " ".join(f"{join_list(nodes)}: {words}." for words, nodes in alike.items())
     kinds = join_list(sorted({cell.kind.title for cell in view.plan.cells}))
     technique = f"{kinds}: bytes counted at the receivers in the time in which all flows ran"
+    if view.plan.in_messages:
+        technique = f"{kinds}: timed at the senders, from the call that sends to the whole answer"
     tool = f"Measured with rigctl {info.versions.get('rigctl', '')}".rstrip() + "."
     yield "Method", " ".join([f"{technique}.", *sentences, tool])
-    means = "Goodput and efficiency are means over repetitions, rounded as in the report; a claim is rounded down."
-    yield "Rounding", means
+    means = "Figures" if view.plan.in_messages else "Goodput and efficiency"
+    rounded = f"{means} are means over repetitions, rounded as in the report; a claim is rounded against itself."
+    yield "Rounding", rounded
     files = f"Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}."
     yield "Run", f"{info.run}, {', '.join(report.about[1:])}. {files}"
 

@@ -15,7 +15,6 @@ from rigctl.base.errors import InputError, extra
 from rigctl.base.files import write_whole
 from rigctl.base.resources import templates
 from rigctl.findings.text import lower_first, plural, upper_first
-from rigctl.product.claim import claimed_rate_text
 from rigctl.product.content import Product
 from rigctl.product.theme import Theme, font_families, page_style, tokens
 from rigctl.report.blocks import Column
@@ -192,7 +191,7 @@ def card_picture(product: Product) -> str:
     theme, claim, left = product.theme, product.claimed, 80.0
     room = CARD[0] - 2 * left
     wide = min(72 * theme.logo.aspect, 420) if theme.logo else 0.0
-    first, rest = (claimed_rate_text(claim.mbps), claim.rest) if claim else (theme.words.results, product.summary)
+    first, rest = (claim.figure, claim.rest) if claim else (theme.words.results, product.summary)
     size = 44 if len(wrap(rest, 44, room)) <= 3 else 34
     return _svg(
         product,
@@ -220,7 +219,6 @@ def fragment(product: Product) -> str:
         tokens=tokens(product.theme.palette),
         families=font_families,
         hyphens=_HYPHENS,
-        rate_text=claimed_rate_text,
         title=upper_first(bars_title(product)),
         label=product_bars_label(product),
         keys=_keys(product),

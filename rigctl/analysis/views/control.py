@@ -74,11 +74,12 @@ def added_to_control(view: RunView, control: RunView) -> list[Added]:
 def _samples(
     view: RunView, control: RunView, cell: Cell, number: int, stream: Stream, figure: Figure[float]
 ) -> Samples:
-    before, after = _values(control, number, stream, figure), _values(view, cell.number, stream, figure)
+    before, after = values_of(control, number, stream, figure), values_of(view, cell.number, stream, figure)
     return Samples(tuple(before), tuple(after), figure.higher_is_better)
 
 
-def _values(view: RunView, number: int, stream: Stream, figure: Figure[float]) -> Iterator[float]:
+def values_of(view: RunView, number: int, stream: Stream, figure: Figure[float]) -> Iterator[float]:
+    """Yield a figure of one stream in each repetition of a test that counts."""
     for one in view.results.each:
         if one.cell.number == number and one.counted and stream in one.cell.streams:
             value = one.figure(stream, figure.name)

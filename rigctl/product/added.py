@@ -132,6 +132,6 @@ def _word(view: RunView, control: RunView, test: _Test, which: str) -> Claim:
             f"the slowest of {test.repetitions} repetitions of the slowest pair less the fastest one of the control, "
             "by their medians, rounded up"
         ),
-        shown="the table shows means over repetitions",
+        shown="the table shows all repetitions together",
         virtual=view.plan.virtual is not None,
     )

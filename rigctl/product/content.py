@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.used import alike_tests, unused_settings
@@ -31,6 +32,9 @@ from rigctl.report.sections import method
 from rigctl.results.summary import CellSummary
 from rigctl.yamlfile import MistakesError, suggestion
 
+_TRIPS: Final = frozenset({"p50", "p99"})
+"""Columns of round trips that are shown by default."""
+
 
 def _product_table(document: Document, theme: Theme) -> Table:
     """Return the table that the theme selects. Raise `MistakesError` if the run lacks one of its columns or tests."""
@@ -51,7 +55,7 @@ def _product_table(document: Document, theme: Theme) -> Table:
     chosen = [(titles.index(title), own) for title, own in theme.columns] or [
         (shown, _word(column.title, theme))
         for column, shown in zip(table.columns, in_effect, strict=True)
-        if _is_kept(rows, shown, column)
+        if _is_kept(rows, shown, column, set(titles) >= _TRIPS)
     ]
     columns = (replace(table.columns[at], title=own) for at, own in chosen)
     filtered = (replace(row, entries=tuple(row.entries[at] for at, _ in chosen)) for row in rows)
@@ -70,11 +74,14 @@ def _in_effect(table: Table, rows: Sequence[Row], at: int) -> int:
     return effective if any(text not in (wanted, UNKNOWN) for wanted, text in both) else at
 
 
-def _is_kept(rows: Sequence[Row], at: int, column: Column) -> bool:
-    """Tell whether a column is shown by default: a setting that varies, a measured figure, or the efficiency."""
-    if column.group == "derived":
-        return column.title == "Efficiency"
-    return column.group == "measured" or at == 0 or len({row.entries[at].text for row in rows}) > 1
+def _is_kept(rows: Sequence[Row], at: int, column: Column, is_of_trips: bool) -> bool:
+    """Tell whether a column is shown by default: a setting that varies, a measured figure, or the efficiency.
+
+    Of ping-pong only the median and the 99th percentile of the round trips are shown.
+    """
+    if column.group != "requested":
+        return column.title in _TRIPS if is_of_trips else column.group == "measured" or column.title == "Efficiency"
+    return at == 0 or len({row.entries[at].text for row in rows}) > 1
 
 
 def _word(text: str, theme: Theme) -> str:
@@ -175,9 +182,10 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
         technique = f"{kinds}: timed at the senders, from the call that sends to the whole answer"
     tool = f"Measured with rigctl {info.versions.get('rigctl', '')}".rstrip() + "."
     yield "Method", " ".join([f"{technique}.", *sentences, tool])
-    means = "Figures" if view.plan.in_messages else "Goodput and efficiency"
-    rounded = f"{means} are means over repetitions, rounded as in the report; a claim is rounded against itself."
-    yield "Rounding", rounded
+    means = "Goodput and efficiency are means over repetitions"
+    if view.plan.in_messages:
+        means = "Round trips are those of all repetitions together, times are means over repetitions"
+    yield "Rounding", f"{means}, rounded as in the report; a claim is rounded against itself."
     files = f"Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}."
     yield "Run", f"{info.run}, {', '.join(report.about[1:])}. {files}"
 

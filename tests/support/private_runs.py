@@ -37,6 +37,7 @@ KEPT_FACTS: Final = frozenset(
         "pi_model",
         "cpu_model",
         "cpus",
+        "eee",
         "governor",
         "power_plan",
         "idle_state",

@@ -58,10 +58,11 @@ _INCAST: Final[tuple[ColumnOf[CellSummary], ...]] = (
     number_column("Slowest", "Mbit/s", lambda cell: cell.results[GOODPUT_LEAST], to_digits(3, 2), minor=-1),
     number_column("Jain's index", "", lambda cell: cell.results[FAIRNESS], to_decimals(3), minor=-1),
     number_column(
-        "Probes p99",
+        "Loaded p99",
         "ms",
         lambda cell: divide(most(stream[LOADED_P99] for stream in cell.streams), 1e3),
         to_digits(3, 2),
+        minor=-1,
     ),
 )
 

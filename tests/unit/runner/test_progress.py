@@ -120,7 +120,7 @@ def test_the_reason_why_a_test_has_no_result_is_in_the_colour_of_warnings(
     text = StringIO()
     console = Console(file=text, width=80, color_system="standard" if colours else None, **colours)  # type: ignore[arg-type]
     console.print(Group(*draw_progress(board_after(PLAN, LATE).snapshot(), 80, 10)))
-    assert ("\x1b[33m" in text.getvalue()) is shown
+    assert ("\x1b[1;35m" in text.getvalue()) is shown
 
 
 def test_a_sign_of_life_follows_a_minute_without_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,6 +130,7 @@ _THROTTLED: Final = 0.1  # a quota that holds back an agent for a smaller share 
 _LITTLE_CPU: Final = 0.1  # an agent that needs only this share of a processor gets it although other programs run
 
 _FLAT: Final = 1.3  # up to this multiple of the least round-trip time, no queue matters
+_LONGER: Final = 2.0  # from this `queue_growth` on, data wait longer in the sender's queue than on the path
 _QUEUE_MS: Final = 1.0  # round trips that stay longer by this many ms show a queue, not only a batch of segments
 _STEADY: Final = 0.1  # up to this `variation`, goodput is constant, as behind a shaper
 _SHORT: Final = 1.1  # from this `queue_growth` on, a queue stands if goodput is _CONSTANT; bbr keeps queues so short
@@ -334,6 +335,7 @@ def _paused_long_enough(seen: KnownEvidence) -> bool:
 
 _PAUSED: Final = (above("pause_frames", 0.0), known("paused_by"), _paused_long_enough, _link_not_full)
 _QUEUE: Final = (at_least("queue_ms", _QUEUE_MS), at_least("queue_growth", _FLAT))
+_LONG_QUEUE: Final = (at_least("queue_ms", _QUEUE_MS), at_least("queue_growth", _LONGER))
 _SMALL_FRAMES: Final = (reaching("efficiency", LINE_RATE), at_least("larger_frames", _LARGER_FRAMES))
 _OTHER_COUNTER: Final = known("other_mbps", "other_link", "other_counter")
 _LINK_POSSIBLE: Final = at_most("link_share", _MOST_FULL)
@@ -390,7 +392,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "link full with other traffic",
         (at_least("other_share", OTHERS), at_least("link_share", _NEARLY), _LINK_POSSIBLE, _OTHER_COUNTER),
     ),
-    Rule("paused", "pause frames behind a queue", (*_PAUSED, *_QUEUE)),
+    Rule("paused", "pause frames behind a queue", (*_PAUSED, *_LONG_QUEUE)),
     Rule(
         "paused", "pause frames hold datagrams", (*_PAUSED, below("sent_share", LINE_RATE), below("lost_share", _LOSSY))
     ),

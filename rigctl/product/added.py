@@ -11,7 +11,7 @@ from typing import Final
 
 from rigctl.analysis.nights.comparison import keys_of_tests
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.control import values_of
+from rigctl.analysis.views.control import figure_values
 from rigctl.analysis.views.expectations import checks
 from rigctl.figures.messages import ROUND_TRIP_P50
 from rigctl.findings.text import join_list, plural
@@ -91,8 +91,8 @@ def _of_control(view: RunView, control: RunView, cell: Cell) -> _Test:
     number = theirs.get(keys_of_tests(view.plan.cells)[cell.number])
     trips = [
         (
-            list(values_of(view, cell.number, stream, ROUND_TRIP_P50)),
-            [] if number is None else list(values_of(control, number, stream, ROUND_TRIP_P50)),
+            list(figure_values(view, cell.number, stream, ROUND_TRIP_P50)),
+            [] if number is None else list(figure_values(control, number, stream, ROUND_TRIP_P50)),
         )
         for stream in cell.streams
     ]

@@ -4,6 +4,7 @@ Agents count over time, so a phase is cut from their samples. A receiver of data
 number, so the datagrams that were lost in a phase are known, however long they waited in queues.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -88,8 +89,10 @@ def _numbered(receiver: Side, window: CommonWindow) -> int | None:
     The rise counts the datagrams that were sent, as the receiver sees them: a queue on the way delays both its counts.
     """
     times, highest = (receiver.series.columns.get(name, []) for name in ("t_ns", "highest"))
-    if not times or len(times) != len(highest):
+    first_ns, last_ns, known = receiver.first_byte_ns, receiver.last_byte_ns, receiver.datagrams
+    if first_ns is None or last_ns is None or known is None or known.highest is None or not highest:
         return None
-    at_s = (np.array(times, dtype=np.int64) - window.start_ns) / 1e9
-    before, after = np.interp([0.0, window.length_s], at_s, highest)
+    inside = slice(bisect_right(times, first_ns), bisect_left(times, last_ns))
+    at_s = (np.array([first_ns, *times[inside], last_ns], dtype=np.int64) - window.start_ns) / 1e9
+    before, after = np.interp([0.0, window.length_s], at_s, [0, *highest[inside], known.highest])
     return round(float(after - before))

@@ -74,11 +74,11 @@ def added_to_control(view: RunView, control: RunView) -> list[Added]:
 def _samples(
     view: RunView, control: RunView, cell: Cell, number: int, stream: Stream, figure: Figure[float]
 ) -> Samples:
-    before, after = values_of(control, number, stream, figure), values_of(view, cell.number, stream, figure)
+    before, after = figure_values(control, number, stream, figure), figure_values(view, cell.number, stream, figure)
     return Samples(tuple(before), tuple(after), figure.higher_is_better)
 
 
-def values_of(view: RunView, number: int, stream: Stream, figure: Figure[float]) -> Iterator[float]:
+def figure_values(view: RunView, number: int, stream: Stream, figure: Figure[float]) -> Iterator[float]:
     """Yield a figure of one stream in each repetition of a test that counts."""
     for one in view.results.each:
         if one.cell.number == number and one.counted and stream in one.cell.streams:

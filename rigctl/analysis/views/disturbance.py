@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.base.values import divide, group_by, total
+from rigctl.base.values import divide, group_by, least, most, total
 from rigctl.figures.counters import SENDER_PAUSED
 from rigctl.figures.datagrams import LOSS, LOST, SENDER_DROPS
 from rigctl.figures.phases import in_phase
@@ -80,15 +80,20 @@ class PhasedStream:
         return BEFORE if BEFORE in self.times_s else AFTER
 
     @property
+    def alone(self) -> tuple[str, ...]:
+        """Return the names of the phases without the others. What is as bad in one of them is not their doing."""
+        return tuple(name for name in (BEFORE, AFTER) if name in self.times_s)
+
+    @property
     def more_loss_pct(self) -> float | None:
         """Return by how many per cent of the datagrams the loss grows while others send; None if unknown."""
-        during, alone = self.loss_pct(DURING), self.loss_pct(self.undisturbed)
+        during, alone = self.loss_pct(DURING), most(self.loss_pct(name) for name in self.alone)
         return None if during is None or alone is None else during - alone
 
     @property
     def kept(self) -> float | None:
         """Return goodput while others send ÷ goodput without them; None if unknown."""
-        during, alone = self.mbps(DURING), self.mbps(self.undisturbed)
+        during, alone = self.mbps(DURING), least(self.mbps(name) for name in self.alone)
         return None if during is None or not alone else during / alone
 
     @property
@@ -120,6 +125,7 @@ class PhasedTest:
     cells: tuple[CellSummary, ...]
     streams: tuple[PhasedStream, ...]  # streams with phases
     disturbances: tuple[Disturbance, ...]
+    full_ports: frozenset[str]  # nodes whose ports are full while others send
 
     @property
     def load(self) -> tuple[CellSummary, ...]:
@@ -130,7 +136,8 @@ class PhasedTest:
     @property
     def behind_full_ports(self) -> tuple[tuple[PhasedStream, PhasedStream], ...]:
         """Return streams to a port with room, each with a stream of the same sender to an overloaded port."""
-        full = [one for one in self.streams if (one.port_shares.get(DURING) or 0.0) >= _OVERLOADED]
+        offered = [one for one in self.streams if (one.port_shares.get(DURING) or 0.0) >= _OVERLOADED]
+        full = [one for one in offered if one.stream.receiver in self.full_ports]
         return tuple(
             (one, other)
             for one in self.streams
@@ -168,7 +175,10 @@ class _Judge:
 
     def together(self) -> PhasedTest:
         """Return the test with a verdict on each stream that is disturbed."""
-        return PhasedTest(self._cells, self._phased, tuple(self._judge(one) for one in self._phased if one.disturbed))
+        judged = tuple(self._judge(one) for one in self._phased if one.disturbed)
+        spans_s = {one.stream.receiver: one.times_s[DURING] for one in self._phased if DURING in one.times_s}
+        full = frozenset(node for node, span_s in spans_s.items() if self._is_full(_sending(self._cells, span_s), node))
+        return PhasedTest(self._cells, self._phased, judged, full)
 
     def _judge(self, victim: PhasedStream) -> Disturbance:
         sending = _sending(self._cells, victim.times_s.get(DURING, victim.cell.cell.span_s))
@@ -202,7 +212,7 @@ class _Judge:
     def _full_link(self, victim: PhasedStream, sending: Sequence[CellSummary]) -> DisturbedBy | None:
         """Return which link on the path of a stream is full; None if all have room."""
         stream, to_receiver = victim.stream, victim.port_shares.get(DURING)
-        from_sender = _offered(sending, lambda other: other.sender == stream.sender)
+        from_sender = _sent_by(sending, stream.sender)
         if to_receiver is None or from_sender is None:
             return DisturbedBy.UNKNOWN
         if to_receiver > _ROOM or self._is_full(sending, stream.receiver):
@@ -212,7 +222,11 @@ class _Judge:
         return DisturbedBy.SENDER if from_sender > _SENDER_FULL else None
 
     def _blocked(self, victim: PhasedStream, sending: Sequence[CellSummary]) -> tuple[DisturbedBy, PhasedStream | None]:
-        beside = [one for one in self._phased if one.stream.sender == victim.stream.sender]
+        sender = victim.stream.sender
+        alone = _sending(self._cells, victim.times_s[victim.undisturbed])
+        if (_sent_by(sending, sender) or 0.0) > (_sent_by(alone, sender) or 0.0):
+            return DisturbedBy.UNKNOWN, None  # a policer of the sender would do the same
+        beside = [one for one in self._phased if one.stream.sender == sender]
         full = next((other for other in beside if self._is_full(sending, other.stream.receiver)), None)
         if full is None:
             return DisturbedBy.UNKNOWN, None
@@ -270,6 +284,10 @@ def _sending(cells: Iterable[CellSummary], span_s: tuple[float, float]) -> tuple
 
 def _offered_to(sending: Sequence[CellSummary], receiver: str) -> float | None:
     return _offered(sending, lambda stream: stream.receiver == receiver)
+
+
+def _sent_by(sending: Sequence[CellSummary], sender: str) -> float | None:
+    return _offered(sending, lambda stream: stream.sender == sender)
 
 
 def _offered(sending: Sequence[CellSummary], chosen: Callable[[Stream], bool]) -> float | None:

@@ -398,7 +398,8 @@ def _tell_losses(cell: CellSummary) -> str:
     share, allowed_mbps = seen.lost_share, losses_allow_mbps(mss, seen.rtt_ms, seen.lost_share)
     if share is None or allowed_mbps is None or cell.verdict.rule != "losses":
         uncut = f". {_why_losses(cell)}" if cell.verdict.numbers.get("halves") is False else ""
-        return f"Limited by losses: {lost_text(share)}{uncut}." if share is not None else ""
+        parts = "datagrams" if cell.cell.kind.counts == "datagrams" else "segments"
+        return f"Limited by losses: {lost_text(share, parts)}{uncut}." if share is not None else ""
     return (
         f"Limited by losses: {lost_text(share)}, and a round trip took {_digits(seen.rtt_ms)} ms. By the rule of "
         f"Mathis et al. a flow then achieves about {rate_text(allowed_mbps)} Mbit/s, more if several segments are "

@@ -51,14 +51,14 @@ def all_forecasts(plan: RunPlan) -> list[tuple[Forecast, ...]]:
 
 
 def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...]:
-    """Return a forecast for each pair, by the slower rate and the smaller MTU of its two links."""
+    """Return a forecast for each pair, by the slowest rate of its links and trunk, and the smaller MTU of its links."""
     expected = []
     stamped = timestamps(cell, plan)
     set_mtu = plan.condition_mtu(cell.condition)
     for pair in cell.pairs:
         ends = (plan.links[pair.source], plan.links[pair.destination])
         mtu = set_mtu or least_of_all(end.mtu for end in ends)
-        rate_bps = least_of_all(end.rate_bps for end in ends)
+        rate_bps = least_of_all((*(end.rate_bps for end in ends), *_trunk_rates_bps(plan, pair)))
         mss, ceiling = cell.message_bytes if cell.transport == "udp" else None, None
         if mtu is not None and cell.transport == "udp":
             if rate_bps is not None and mss is not None:
@@ -68,6 +68,13 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
             ceiling = None if rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version, stamped)
         expected.append(Forecast(pair, mss, ceiling))
     return tuple(expected)
+
+
+def _trunk_rates_bps(plan: RunPlan, pair: Pair) -> list[int]:
+    """Return the rate of the link between the switches if the pair's data pass it; else an empty list."""
+    ends = (pair.source, pair.destination)
+    trunk = trunk_link(plan, ends)
+    return [trunk.rate_bps] if trunk is not None and trunk.switches_of(DataPath(*ends, None, None)) else []
 
 
 def timestamps(cell: Cell, plan: RunPlan) -> bool:

@@ -126,6 +126,13 @@ def switched(trunk_bps: int | None, *conditions: Condition, **settings: Any) -> 
     return replace(plan, cells=(cell,))
 
 
+@pytest.mark.parametrize(("trunk_bps", "rate_bps"), [(10**8, 1e8), (2 * 10**9, 1e9), (None, 1e9)])
+def test_a_trunk_that_is_slower_than_the_links_rules_a_pair_alone(trunk_bps: int | None, rate_bps: float) -> None:
+    plan = switched(trunk_bps)
+    expected = pytest.approx(rate_bps * 1448 / 1538)
+    assert {each.ceiling_bps == expected for each in forecasts(plan.cells[0], plan, 4)} == {True}
+
+
 @pytest.mark.parametrize(("trunk_bps", "links"), [(2 * 10**9, 2), (8 * 10**9, 3), (None, 3)])
 def test_the_sum_is_what_the_links_or_the_trunk_allow(trunk_bps: int | None, links: int) -> None:
     plan = switched(trunk_bps)

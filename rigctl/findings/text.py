@@ -74,14 +74,14 @@ def few_text(share: float) -> str:
     return f"{pct_text(100 * share)} %" if share >= FEW_SHARE else f"1 in {float(f'{1 / share:.2g}'):,.0f}"
 
 
-def share_text(share: float, parts: str = "segments") -> str:
+def part_text(share: float, parts: str = "segments") -> str:
     """Return a share in words: `0.014 % of the segments` or `1 in 1,200,000 segments`."""
     return f"{few_text(share)} {parts}" if share < FEW_SHARE else f"{few_text(share)} of the {parts}"
 
 
 def lost_text(share: float, parts: str = "segments") -> str:
     """Return a share of lost parts: `0.014 % of the segments were lost`, `1 in 1,200,000 segments was lost`."""
-    return f"{share_text(share, parts)} {'was' if share < FEW_SHARE else 'were'} lost"
+    return f"{part_text(share, parts)} {'was' if share < FEW_SHARE else 'were'} lost"
 
 
 def count_text(count: float | None) -> str:

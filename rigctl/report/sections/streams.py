@@ -22,8 +22,8 @@ from rigctl.findings.text import (
     join_list,
     mean_mbps,
     numbers_text,
+    part_text,
     plural,
-    share_text,
     some,
 )
 from rigctl.limits.hosts import BUFFER_BOUNDS, UNSCALED_BYTES, WINDOW_SCALING
@@ -187,7 +187,7 @@ def _retransmits(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Findin
     if not every or (every < _FEW_RETRANSMITS and share is not None and share < FEW_SHARE):
         return
     several = ", the mean of the repetitions" if info.plan.repeat > 1 else ""
-    words = {"count": max(1, round(every)), "share": f", {share_text(share)}" if share else "", "several": several}
+    words = {"count": max(1, round(every)), "share": f", {part_text(share)}" if share else "", "several": several}
     yield loss.RETRANSMITS_SUM.say(RUN, {"retransmits": every}, **words)
 
 

@@ -128,7 +128,7 @@ def _parse_eee(output: str) -> str | None:
 
     A driver without support says so also while the other end of the cable makes use of it (raspberrypi/linux#6065).
     """
-    match = re.search(r"^\s*EEE status: (disabled|enabled - active|enabled - inactive)\s*$", output, re.MULTILINE)
+    match = re.search(r"^[ \t]*EEE status: (disabled|enabled - active|enabled - inactive)[ \t]*$", output, re.MULTILINE)
     return None if match is None else "off" if match[1] == "disabled" else match[1].removeprefix("enabled - ")
 
 
@@ -139,7 +139,7 @@ def _parse_offered(output: str) -> int | None:
 
 
 def _rates_in(output: str, end: str) -> set[int]:
-    match = re.search(rf"^\s*{end} link modes:((?:\s+[0-9]+base\w+/(?:Full|Half))+)", output, re.MULTILINE)
+    match = re.search(rf"^[ \t]*{end} link modes:((?:\s+[0-9]+base\w+/(?:Full|Half))+)", output, re.MULTILINE)
     return {int(rate) * 1_000_000 for rate in re.findall(r"([0-9]{1,7})base", match[1])} if match else set()
 
 

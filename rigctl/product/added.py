@@ -19,6 +19,7 @@ from rigctl.model.statistics.comparing import LEAST_REPETITIONS
 from rigctl.product.claim import Claim, NoClaim, against_rig, with_tests
 from rigctl.product.theme import ClaimSection
 from rigctl.records import Cell
+from rigctl.settings import ITERATIONS
 from rigctl.settings.kinds import PINGPONG
 
 _SAME_HOSTS: Final = ("cpu_model", "kernel", "driver", "speed_bps")
@@ -26,6 +27,9 @@ _SAME_HOSTS: Final = ("cpu_model", "kernel", "driver", "speed_bps")
 
 _WITHIN: Final = 0.004
 """A median is within this share of a time that was measured: the buckets of `rigctl.model.latency` are as wide."""
+
+_LEAST_TRIPS: Final = 1000
+"""Fewest round trips of a repetition that supports a claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,9 @@ def _against_test(view: RunView, test: _Test, *, missed: bool) -> Iterator[str]:
             counts = plural(counted, "repetition counts", "repetitions count")
             yield f"{counts}{whose}, {LEAST_REPETITIONS} are needed"
             return
+    iterations = test.cell[ITERATIONS] or 0
+    if iterations < _LEAST_TRIPS:
+        yield f"each repetition has {plural(iterations, 'round trip')}, {_LEAST_TRIPS} are needed"
     if missed:
         yield "it misses an expectation of the scenario"
     if test.added_us <= 0:
@@ -124,10 +131,10 @@ def _against_test(view: RunView, test: _Test, *, missed: bool) -> Iterator[str]:
 
 
 def _word(view: RunView, control: RunView, test: _Test, which: str) -> Claim:
-    added_us, size = two_digits_up(test.added_us), test.cell.message_bytes
+    added_us, size = two_digits_up(test.added_us), plural(test.cell.message_bytes or 0, "byte")
     return Claim(
         figure=f"{added_us / 1e3:g} ms" if added_us >= 1000 else f"{added_us:g} µs",
-        rest=f"at most added to the round trip over {control.plan.rig_name}, for messages of {size} bytes{which}",
+        rest=f"at most added to the round trip over {control.plan.rig_name}, for messages of {size}{which}",
         basis=(
             f"the slowest of {test.repetitions} repetitions of the slowest pair less the fastest one of the control, "
             "by their medians, rounded up"

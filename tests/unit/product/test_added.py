@@ -17,14 +17,13 @@ from rigctl.product.theme import ClaimSection, Theme
 from rigctl.records import Repetition, RunInfo, RunStatus
 
 Run: TypeAlias = tuple[RunInfo, list[Repetition]]
-ITERATIONS = 1000
 
 
-def run(*trips_us: float, sizes: tuple[int, ...] = (64,), repeat: int = 4, **info: Any) -> Run:
+def run(*trips_us: float, sizes: tuple[int, ...] = (64,), repeat: int = 4, iterations: int = 1000, **info: Any) -> Run:
     """Ping-pong with messages of `sizes`; each repetition is 0.1 µs slower than the one before."""
-    elapsed = [[(us + 0.1 * nth) * ITERATIONS / 1e6 for nth in range(repeat)] for us in trips_us]
+    elapsed = [[(us + 0.1 * nth) * iterations / 1e6 for nth in range(repeat)] for us in trips_us]
     made, measured = message_runs.measured(
-        "pingpong", [(size, ITERATIONS, own) for size, own in zip(sizes, elapsed, strict=True)]
+        "pingpong", [(size, iterations, own) for size, own in zip(sizes, elapsed, strict=True)]
     )
     return replace(made, **info), measured
 
@@ -63,6 +62,7 @@ AGAINST: dict[str, tuple[Run, Run | None, str]] = {
     "faster": (run(29.0), CABLE, "its round trips are not slower than those of the control"),
     "interrupted": (run(33.0), run(30.0, status=RunStatus.INTERRUPTED), "of the control: the run is interrupted"),
     "others": (run(33.0, facts=HOSTS), run(30.0, facts=OTHERS), "with other hosts, kernels or cards (dublin)"),
+    "trips": (run(33.0, iterations=999), run(30.0, iterations=999), "each repetition has 999 round trips, 1000 are"),
     "sizes": (run(33.0), run(30.0, sizes=(65,)), "0 repetitions count in the control"),
 }
 

@@ -53,6 +53,12 @@ def trunk_link(plan: RunPlan, nodes: Collection[str] | None = None) -> TrunkLink
     return TrunkLink(plan.trunk.rate_bps, at)
 
 
+def trunk_between(plan: RunPlan, ends: tuple[str, str]) -> TrunkLink | None:
+    """Return the trunk if data between `ends` pass it; None if they do not, or if the trunk's rate is unknown."""
+    trunk = trunk_link(plan, ends)
+    return trunk if trunk is not None and trunk.switches_of(DataPath(*ends, None, None)) else None
+
+
 LinkShares: TypeAlias = Mapping[str, Sequence[float | None]]
 """Maps the name of a link to the share of its rate that each path takes; None for a path with unknown goodput."""
 
@@ -210,8 +216,8 @@ def _hops(info: RunInfo, ends: tuple[str, str], flows: int) -> Iterator[tuple[in
     """Yield the rate for `flows` flows, and the VLAN tags in each frame, of the links between `ends`."""
     for node, sends in zip(ends, (True, False), strict=True):
         yield _end_rate_bps(info, node, flows, sends=sends), vlan_tags(info, node)
-    trunk = trunk_link(info.plan, ends)
-    if trunk is not None and trunk.switches_of(DataPath(*ends, None, None)):
+    trunk = trunk_between(info.plan, ends)
+    if trunk is not None:
         yield trunk.rate_bps, 0  # whether the trunk has tags is unknown
 
 

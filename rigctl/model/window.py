@@ -53,13 +53,21 @@ def common_window(flows: Sequence[Flow], omit_s: float, bulk_ns: int, planned_en
 
 def bytes_at(side: Side, start_ns: int, at_s: Times) -> Times:
     """Return the bytes received up to each time in `at_s` (s after `start_ns`), interpolated between samples."""
+    return counted_at(side, "bytes", side.bytes, start_ns, at_s)
+
+
+def counted_at(side: Side, name: str, total: int, start_ns: int, at_s: Times) -> Times:
+    """Return column `name` of the samples up to each time in `at_s` (s after `start_ns`), interpolated between samples.
+
+    It is 0 at the first byte and `total` at the last byte.
+    """
     if side.first_byte_ns is None or side.last_byte_ns is None:
         return np.zeros_like(at_s)
-    times, counts = side.series.columns.get("t_ns", []), side.series.columns.get("bytes", [])
+    times, counts = side.series.columns.get("t_ns", []), side.series.columns.get(name, [])
     inside = slice(bisect_right(times, side.first_byte_ns), bisect_left(times, side.last_byte_ns))
     # Subtract integers: after months of uptime, clock values in ns exceed the 53 bits of a float.
     known_ns = np.array([side.first_byte_ns, *times[inside], side.last_byte_ns], dtype=np.int64) - start_ns
-    result: Times = np.interp(at_s, known_ns / 1e9, np.array([0, *counts[inside], side.bytes], dtype=np.int64))
+    result: Times = np.interp(at_s, known_ns / 1e9, np.array([0, *counts[inside], total], dtype=np.int64))
     return result
 
 

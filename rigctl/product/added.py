@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from rigctl.analysis.nights.comparison import keys_of_tests
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.control import figure_values
+from rigctl.analysis.views.control import figure_values, numbers_in_control
 from rigctl.analysis.views.expectations import checks
 from rigctl.figures.messages import ROUND_TRIP_P50
 from rigctl.findings.text import join_list, plural
@@ -73,7 +72,9 @@ def added_claim(view: RunView, asked: ClaimSection, shown: Sequence[int]) -> Cla
     if control is None:
         return NoClaim(("round trips support a claim only beside a control (`rigctl run --control`)",))
     reasons = [*against_rig(view, asked), *_against_control(view, control, asked)]
-    tests = [_of_control(view, control, cell) for cell in view.plan.cells if cell.number in shown]
+    numbers = numbers_in_control(view, control)
+    chosen = [cell for cell in view.plan.cells if cell.number in shown]
+    tests = [_beside(view, control, cell, numbers.get(cell.number)) for cell in chosen]
     if isinstance(asked.tests, int):
         tests = [test for test in tests if test.cell.number == asked.tests]
         if not tests:
@@ -90,9 +91,8 @@ def added_claim(view: RunView, asked: ClaimSection, shown: Sequence[int]) -> Cla
     return _word(view, control, pick(good, key=lambda test: test.added_us), which)
 
 
-def _of_control(view: RunView, control: RunView, cell: Cell) -> _Test:
-    theirs = {key: number for number, key in keys_of_tests(control.plan.cells).items()}
-    number = theirs.get(keys_of_tests(view.plan.cells)[cell.number])
+def _beside(view: RunView, control: RunView, cell: Cell, number: int | None) -> _Test:
+    """Return a test of the run with its figures and those of the control's test `number`; None: it has no such test."""
     trips = [
         (
             list(figure_values(view, cell.number, stream, ROUND_TRIP_P50)),

@@ -4,7 +4,6 @@ Agents count over time, so a phase is cut from their samples. A receiver of data
 number, so the datagrams that were lost in a phase are known, however long they waited in queues.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from rigctl.figures import FlowGroup
 from rigctl.figures.phases import PHASE_FIGURES
 from rigctl.model.phases import LoadPhase, counted_ns, phases_of
-from rigctl.model.window import CommonWindow, bytes_at, cut_to_window
+from rigctl.model.window import CommonWindow, bytes_at, counted_at, cut_to_window
 from rigctl.records import Cell, Flow, Repetition, Side, Stream
 from rigctl.results.condensed import PhaseFigures
 
@@ -88,11 +87,11 @@ def _numbered(receiver: Side, window: CommonWindow) -> int | None:
 
     The rise counts the datagrams that were sent, as the receiver sees them: a queue on the way delays both its counts.
     """
-    times, highest = (receiver.series.columns.get(name, []) for name in ("t_ns", "highest"))
-    first_ns, last_ns, known = receiver.first_byte_ns, receiver.last_byte_ns, receiver.datagrams
-    if first_ns is None or last_ns is None or known is None or known.highest is None or not highest:
+    known = receiver.datagrams
+    if receiver.first_byte_ns is None or receiver.last_byte_ns is None or known is None or known.highest is None:
         return None
-    inside = slice(bisect_right(times, first_ns), bisect_left(times, last_ns))
-    at_s = (np.array([first_ns, *times[inside], last_ns], dtype=np.int64) - window.start_ns) / 1e9
-    before, after = np.interp([0.0, window.length_s], at_s, [0, *highest[inside], known.highest])
+    if not receiver.series.columns.get("highest"):
+        return None
+    whole_s = np.array([0.0, window.length_s])
+    before, after = counted_at(receiver, "highest", known.highest, window.start_ns, whole_s)
     return round(float(after - before))

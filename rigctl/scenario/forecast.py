@@ -7,7 +7,7 @@ from typing import Any, Final
 from rigctl.base.units import format_rate
 from rigctl.base.values import least_of_all
 from rigctl.limits.ceilings import ceiling_bps, datagram_ceiling_bps
-from rigctl.limits.links import DataPath, Links, trunk_link
+from rigctl.limits.links import DataPath, Links, trunk_between, trunk_link
 from rigctl.model.frames import IP_HEADER, TCP_HEADER, effective_mss
 from rigctl.records import Cell, Pair, RunPlan
 from rigctl.records.plan import streams_of
@@ -58,7 +58,10 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
     for pair in cell.pairs:
         ends = (plan.links[pair.source], plan.links[pair.destination])
         mtu = set_mtu or least_of_all(end.mtu for end in ends)
-        rate_bps = least_of_all((*(end.rate_bps for end in ends), *_trunk_rates_bps(plan, pair)))
+        rate_bps = least_of_all(end.rate_bps for end in ends)
+        trunk = trunk_between(plan, (pair.source, pair.destination))
+        if trunk is not None and rate_bps is not None:
+            rate_bps = min(rate_bps, trunk.rate_bps)
         mss, ceiling = cell.message_bytes if cell.transport == "udp" else None, None
         if mtu is not None and cell.transport == "udp":
             if rate_bps is not None and mss is not None:
@@ -68,13 +71,6 @@ def forecasts(cell: Cell, plan: RunPlan, ip_version: int) -> tuple[Forecast, ...
             ceiling = None if rate_bps is None else ceiling_bps(rate_bps, mtu, mss, ip_version, stamped)
         expected.append(Forecast(pair, mss, ceiling))
     return tuple(expected)
-
-
-def _trunk_rates_bps(plan: RunPlan, pair: Pair) -> list[int]:
-    """Return the rate of the link between the switches if the pair's data pass it; else an empty list."""
-    ends = (pair.source, pair.destination)
-    trunk = trunk_link(plan, ends)
-    return [trunk.rate_bps] if trunk is not None and trunk.switches_of(DataPath(*ends, None, None)) else []
 
 
 def timestamps(cell: Cell, plan: RunPlan) -> bool:

@@ -57,9 +57,8 @@ class Added:
 
 def added_to_control(view: RunView, control: RunView) -> list[Added]:
     """Return the differences to the control of all tests that both runs have, in the order of the scenario."""
-    theirs = {key: number for number, key in keys_of_tests(control.plan.cells).items()}
-    mine = keys_of_tests(view.plan.cells)
-    both = [(cell, theirs[mine[cell.number]]) for cell in view.plan.cells if mine[cell.number] in theirs]
+    numbers = numbers_in_control(view, control)
+    both = [(cell, numbers[cell.number]) for cell in view.plan.cells if cell.number in numbers]
     asked = [
         (cell, stream, figure, _samples(view, control, cell, number, stream, figure))
         for cell, number in both
@@ -69,6 +68,12 @@ def added_to_control(view: RunView, control: RunView) -> list[Added]:
     known = [one for one in asked if one[3].before and one[3].after]
     changes = compare_samples([samples for *_, samples in known])
     return [Added(*one[:3], change) for one, change in zip(known, changes, strict=True)]
+
+
+def numbers_in_control(view: RunView, control: RunView) -> dict[int, int]:
+    """Return the control's numbers of the tests that both runs have, by the numbers of this run."""
+    theirs = {key: number for number, key in keys_of_tests(control.plan.cells).items()}
+    return {number: theirs[key] for number, key in keys_of_tests(view.plan.cells).items() if key in theirs}
 
 
 def _samples(

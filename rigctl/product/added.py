@@ -10,14 +10,15 @@ from itertools import chain
 from typing import Final
 
 from rigctl.analysis.run_view import RunView
-from rigctl.analysis.views.control import figure_values, numbers_in_control
+from rigctl.analysis.views.control import counted_by_test, figure_values, numbers_in_control
 from rigctl.analysis.views.expectations import checks
 from rigctl.figures.messages import ROUND_TRIP_P50
 from rigctl.findings.text import join_list, plural
 from rigctl.model.statistics.comparing import LEAST_REPETITIONS
 from rigctl.product.claim import Claim, NoClaim, against_rig, with_tests
 from rigctl.product.theme import ClaimSection
-from rigctl.records import Cell
+from rigctl.records import Cell, Stream
+from rigctl.results.rows import RepetitionResults
 from rigctl.settings import ITERATIONS
 from rigctl.settings.kinds import PINGPONG
 
@@ -72,9 +73,12 @@ def added_claim(view: RunView, asked: ClaimSection, shown: Sequence[int]) -> Cla
     if control is None:
         return NoClaim(("round trips support a claim only beside a control (`rigctl run --control`)",))
     reasons = [*against_rig(view, asked), *_against_control(view, control, asked)]
-    numbers = numbers_in_control(view, control)
-    chosen = [cell for cell in view.plan.cells if cell.number in shown]
-    tests = [_beside(view, control, cell, numbers.get(cell.number)) for cell in chosen]
+    numbers, mine, theirs = numbers_in_control(view, control), counted_by_test(view), counted_by_test(control)
+    tests = []
+    for cell in view.plan.cells:
+        if cell.number in shown:
+            own, its = mine.get(cell.number, ()), theirs.get(numbers.get(cell.number, 0), ())
+            tests.append(_Test(cell, [_trips(stream, own, its) for stream in cell.streams]))
     if isinstance(asked.tests, int):
         tests = [test for test in tests if test.cell.number == asked.tests]
         if not tests:
@@ -91,16 +95,11 @@ def added_claim(view: RunView, asked: ClaimSection, shown: Sequence[int]) -> Cla
     return _word(view, control, pick(good, key=lambda test: test.added_us), which)
 
 
-def _beside(view: RunView, control: RunView, cell: Cell, number: int | None) -> _Test:
-    """Return a test of the run with its figures and those of the control's test `number`; None: it has no such test."""
-    trips = [
-        (
-            list(figure_values(view, cell.number, stream, ROUND_TRIP_P50)),
-            [] if number is None else list(figure_values(control, number, stream, ROUND_TRIP_P50)),
-        )
-        for stream in cell.streams
-    ]
-    return _Test(cell, trips)
+def _trips(
+    stream: Stream, mine: Sequence[RepetitionResults], theirs: Sequence[RepetitionResults]
+) -> tuple[list[float], list[float]]:
+    own, control = (list(figure_values(each, stream, ROUND_TRIP_P50)) for each in (mine, theirs))
+    return own, control
 
 
 def _against_control(view: RunView, control: RunView, asked: ClaimSection) -> Iterator[str]:

@@ -3,12 +3,13 @@
 The verdicts are those of a comparison of two runs (`rigctl.model.statistics.comparing`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rigctl.analysis.nights.comparison import keys_of_tests
 from rigctl.analysis.run_view import RunView
+from rigctl.base.values import group_by
 from rigctl.figures import Figure
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, ROUND_TRIP_P99
@@ -16,6 +17,7 @@ from rigctl.figures.probes import IDLE, LOADED, LOADED_P99
 from rigctl.figures.streams import GOODPUT
 from rigctl.model.statistics.comparing import Change, Samples, compare_samples
 from rigctl.records import Cell, Stream
+from rigctl.results.rows import RepetitionResults
 
 SUBTRACTED: Final[Mapping[Figure[float], str]] = {
     ROUND_TRIP_P50: "round trip p50, µs",
@@ -59,8 +61,9 @@ def added_to_control(view: RunView, control: RunView) -> list[Added]:
     """Return the differences to the control of all tests that both runs have, in the order of the scenario."""
     numbers = numbers_in_control(view, control)
     both = [(cell, numbers[cell.number]) for cell in view.plan.cells if cell.number in numbers]
+    mine, theirs = counted_by_test(view), counted_by_test(control)
     asked = [
-        (cell, stream, figure, _samples(view, control, cell, number, stream, figure))
+        (cell, stream, figure, _samples(mine.get(cell.number, ()), theirs.get(number, ()), stream, figure))
         for cell, number in both
         for stream in cell.streams
         for figure in SUBTRACTED
@@ -77,16 +80,21 @@ def numbers_in_control(view: RunView, control: RunView) -> dict[int, int]:
 
 
 def _samples(
-    view: RunView, control: RunView, cell: Cell, number: int, stream: Stream, figure: Figure[float]
+    mine: Sequence[RepetitionResults], theirs: Sequence[RepetitionResults], stream: Stream, figure: Figure[float]
 ) -> Samples:
-    before, after = figure_values(control, number, stream, figure), figure_values(view, cell.number, stream, figure)
+    before, after = figure_values(theirs, stream, figure), figure_values(mine, stream, figure)
     return Samples(tuple(before), tuple(after), figure.higher_is_better)
 
 
-def figure_values(view: RunView, number: int, stream: Stream, figure: Figure[float]) -> Iterator[float]:
-    """Yield a figure of one stream in each repetition of a test that counts."""
-    for one in view.results.each:
-        if one.cell.number == number and one.counted and stream in one.cell.streams:
+def counted_by_test(view: RunView) -> dict[int, list[RepetitionResults]]:
+    """Return the repetitions that count, by the number of their test."""
+    return group_by((one for one in view.results.each if one.counted), lambda one: one.cell.number)
+
+
+def figure_values(repetitions: Sequence[RepetitionResults], stream: Stream, figure: Figure[float]) -> Iterator[float]:
+    """Yield a figure of one stream in each repetition that has it."""
+    for one in repetitions:
+        if stream in one.cell.streams:
             value = one.figure(stream, figure.name)
             if value is not None:
                 yield float(value)

@@ -109,7 +109,7 @@ class PhasedStream:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What the classes of a test do to one stream of them."""
+    """The effect of the classes of a test on one stream of them."""
 
     victim: PhasedStream
     cause: DisturbedBy

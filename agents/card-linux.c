@@ -2,9 +2,9 @@
 #include "card.h"
 
 #include <linux/ethtool.h>
-#include <linux/sockios.h>
 #include <net/if.h>
 
+#include "ethtool.h"
 #include "text.h"
 
 #define RING(field, most) ETHTOOL_GRINGPARAM, ETHTOOL_SRINGPARAM, offsetof(struct ethtool_ringparam, field), \
@@ -41,13 +41,6 @@ static const struct number {
 /* An ethtool struct as an array of numbers; struct ethtool_coalesce is the largest one in the table. */
 typedef unsigned held_numbers[sizeof(struct ethtool_coalesce) / sizeof(unsigned)];
 
-int card_ethtool(const char *interface, void *asked)
-{
-    struct ifreq ask = {.ifr_data = asked};
-
-    return setting_interface(interface, SIOCETHTOOL, &ask);
-}
-
 static const struct number *find_number(const struct setting *setting)
 {
     for (size_t i = 0; i < NUMBERS; i++)
@@ -60,7 +53,7 @@ static int read_numbers(const char *interface, const struct number *number, held
 {
     memset(held, 0, sizeof(held_numbers));
     held[0] = number->get;
-    return card_ethtool(interface, held);
+    return ethtool_call(interface, held);
 }
 
 static bool parse_value(const struct number *number, const char *value, unsigned *parsed)
@@ -94,7 +87,7 @@ int card_number(const struct setting *setting, const char *value, char *text)
         return 0;
     }
     held[0] = number->set;
-    return parse_value(number, value, at) ? card_ethtool(setting->interface, held) : EINVAL;
+    return parse_value(number, value, at) ? ethtool_call(setting->interface, held) : EINVAL;
 }
 
 int card_number_check(const struct setting *setting, const char *value)

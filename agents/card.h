@@ -12,5 +12,3 @@ int card_parts(const struct setting *setting, const char *old, struct setting *p
 int card_rps(const struct setting *setting, const char *value, char *text);
 /* Kind qdisc: the root discipline as KIND:HANDLE:OPTIONS in hexadecimal, or only KIND if the kernel chose it. */
 int card_qdisc(const struct setting *setting, const char *value, char *text);
-/* Send an ethtool request, a struct that begins with its command (linux/ethtool.h). Returns 0 or an errno value. */
-int card_ethtool(const char *interface, void *request);

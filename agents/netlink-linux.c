@@ -1,4 +1,4 @@
-/* Sends requests by rtnetlink(7), each over a new socket. */
+/* Sends requests by netlink(7), each over a new socket. */
 #include "netlink.h"
 
 #include <sys/time.h>
@@ -9,9 +9,35 @@ static char answer[32768] __attribute__((aligned(8)));
 struct rtattr *netlink_attribute(struct rtattr *first, int length, int type, size_t size)
 {
     for (struct rtattr *found = first; RTA_OK(found, length); found = RTA_NEXT(found, length))
-        if (found->rta_type == type && RTA_PAYLOAD(found) >= size)
+        if ((found->rta_type & NLA_TYPE_MASK) == type && RTA_PAYLOAD(found) >= size)
             return found;
     return NULL;
+}
+
+void netlink_add(struct netlink_request *request, int type, const void *data, size_t size)
+{
+    size_t end = NLMSG_ALIGN(request->head.nlmsg_len);
+    struct rtattr *added = (void *)((char *)request + end);
+
+    if (end + RTA_SPACE(size) > sizeof *request)
+        return; /* the kernel refuses a request that lacks an attribute */
+    added->rta_type = (unsigned short)type;
+    added->rta_len = (unsigned short)RTA_LENGTH(size);
+    memcpy(RTA_DATA(added), data, size);
+    request->head.nlmsg_len = (uint32_t)(end + RTA_SPACE(size));
+}
+
+struct rtattr *netlink_open_nest(struct netlink_request *request, int type)
+{
+    struct rtattr *nest = (void *)((char *)request + NLMSG_ALIGN(request->head.nlmsg_len));
+
+    netlink_add(request, type | NLA_F_NESTED, "", 0);
+    return nest;
+}
+
+void netlink_close_nest(struct netlink_request *request, struct rtattr *nest)
+{
+    nest->rta_len = (unsigned short)((char *)request + request->head.nlmsg_len - (char *)nest);
 }
 
 /* Pass the messages in `answer` to `take`. Returns false after the last message. */
@@ -28,10 +54,10 @@ static bool take_messages(size_t left, void (*take)(struct nlmsghdr *, void *), 
     return true;
 }
 
-int netlink_ask(struct netlink_request *request, void (*take)(struct nlmsghdr *message, void *into), void *into)
+int netlink_ask(int protocol, struct netlink_request *request, void (*take)(struct nlmsghdr *message, void *into), void *into)
 {
     struct timeval patience = {.tv_usec = 200000};
-    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), error = 0;
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol), error = 0;
     ssize_t got;
 
     if (fd < 0)

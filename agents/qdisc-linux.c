@@ -85,16 +85,6 @@ static bool parse_root(const char *text, struct root *wanted)
     return *at == '\0';
 }
 
-static void add_attribute(struct netlink_request *request, int type, const void *data, size_t length)
-{
-    struct rtattr *added = (void *)((char *)request + NLMSG_ALIGN(request->head.nlmsg_len));
-
-    added->rta_type = (unsigned short)type;
-    added->rta_len = (unsigned short)RTA_LENGTH(length);
-    memcpy(RTA_DATA(added), data, length);
-    request->head.nlmsg_len = NLMSG_ALIGN(request->head.nlmsg_len) + RTA_ALIGN(added->rta_len);
-}
-
 /* Delete the present root discipline and put `wanted` in its place. */
 static int replace_root(const struct root *present, const struct root *wanted, struct netlink_request *request)
 {
@@ -104,15 +94,15 @@ static int replace_root(const struct root *present, const struct root *wanted, s
     request->head.nlmsg_type = RTM_DELQDISC, request->head.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
     body->tcm_parent = TC_H_ROOT;
     if (present->handle != 0)
-        error = netlink_ask(request, take_root, &(struct root){0});
+        error = netlink_ask(NETLINK_ROUTE, request, take_root, &(struct root){0});
     if (error != 0 || wanted->handle == 0)
         return error;
     request->head.nlmsg_type = RTM_NEWQDISC, request->head.nlmsg_flags |= NLM_F_CREATE | NLM_F_REPLACE;
     body->tcm_handle = wanted->handle << 16;
-    add_attribute(request, TCA_KIND, wanted->kind, strlen(wanted->kind) + 1);
+    netlink_add(request, TCA_KIND, wanted->kind, strlen(wanted->kind) + 1);
     if (wanted->length > 0)
-        add_attribute(request, TCA_OPTIONS, wanted->options, wanted->length);
-    error = netlink_ask(request, take_root, &(struct root){0});
+        netlink_add(request, TCA_OPTIONS, wanted->options, wanted->length);
+    error = netlink_ask(NETLINK_ROUTE, request, take_root, &(struct root){0});
     if (error == ENOENT)
         snprintf(setting_reason, sizeof setting_reason, "; this kernel has no %s", wanted->kind);
     return error;
@@ -126,7 +116,7 @@ int card_qdisc(const struct setting *setting, const char *value, char *text)
 
     ((struct tcmsg *)request.body)->tcm_ifindex = root.interface;
     if (error == 0)
-        error = netlink_ask(&request, take_root, &root);
+        error = netlink_ask(NETLINK_ROUTE, &request, take_root, &root);
     if (error != 0 || value == NULL)
         return error != 0 ? error : write_text(&root, text);
     return parse_root(value, &wanted) ? replace_root(&root, &wanted, &request) : EINVAL;

@@ -212,6 +212,7 @@ static void add_difference(const char *name, int64_t after, int64_t before)
 }
 
 #define AS_DIFFERENCE(name) add_difference(#name, nic.name, endpoint->life.nic.name);
+#define AS_WIRE_DIFFERENCE(name) add_difference(#name, nic.wire.name, endpoint->life.nic.wire.name);
 
 static void write_last(const struct endpoint *endpoint)
 {
@@ -230,6 +231,7 @@ static void write_last(const struct endpoint *endpoint)
     line_add_count("busiest_cpu_us", sample_busiest_us(before, after));
     line_add_count("cpus", sample_cpus());
     NIC_COUNTS(AS_DIFFERENCE)
+    WIRE_COUNTS(AS_WIRE_DIFFERENCE)
     line_end();
 }
 

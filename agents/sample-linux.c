@@ -13,6 +13,7 @@
 
 #include "netlink.h"
 #include "text.h"
+#include "wire.h"
 
 #define RECEIVED_CE_AT 248 /* offset of tcpi_received_ce in TCP_INFO (Linux 6.18), which headers of C libraries lack */
 
@@ -224,6 +225,7 @@ void sample_nic(const char *interface, struct nic_counters *counters)
         return;
     ((struct ifinfomsg *)link.body)->ifi_index = index;
     ((struct tcmsg *)qdisc.body)->tcm_ifindex = index;
-    netlink_ask(&link, take_answer, &(struct target){index, counters});
-    netlink_ask(&qdisc, take_answer, &(struct target){index, counters});
+    netlink_ask(NETLINK_ROUTE, &link, take_answer, &(struct target){index, counters});
+    netlink_ask(NETLINK_ROUTE, &qdisc, take_answer, &(struct target){index, counters});
+    wire_read(interface, &counters->wire);
 }

@@ -41,9 +41,18 @@ struct tcp_totals {
     X(rx_packets) X(tx_packets) X(rx_bytes) X(tx_bytes) X(rx_errors) X(tx_errors) X(rx_dropped) X(tx_dropped) \
     X(queue_drops) X(carrier_changes)
 
+/* What the card counts on the wire (IEEE 802.3, 30.3, 30.5): pause frames, and signs of a bad cable. */
+#define WIRE_COUNTS(X) \
+    X(rx_pause) X(tx_pause) X(fcs_errors) X(alignment_errors) X(late_collisions) X(symbol_errors) X(fec_corrected) X(fec_uncorrectable)
+
 #define AS_COUNTER(name) int64_t name;
+struct wire_counters {
+    WIRE_COUNTS(AS_COUNTER)
+};
+
 struct nic_counters {
     NIC_COUNTS(AS_COUNTER)
+    struct wire_counters wire;
 };
 
 #define CPUS_MAX 256

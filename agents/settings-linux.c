@@ -4,6 +4,7 @@
 #include <linux/ethtool.h>
 
 #include "card.h"
+#include "ethtool.h"
 
 #define FEATURES_MAX 256 /* most features of a card; Linux 6.18 has 64 */
 #define WORDS_MAX (FEATURES_MAX / 32)
@@ -37,17 +38,17 @@ static int ask_features(const char *interface)
     int error;
 
     known->cmd = ETHTOOL_GSSET_INFO, known->sset_mask = 1ULL << ETH_SS_FEATURES;
-    error = card_ethtool(interface, known);
+    error = ethtool_call(interface, known);
     if (error != 0)
         return error;
     if (known->sset_mask == 0 || known->data[0] > FEATURES_MAX)
         return EOPNOTSUPP;
     names->cmd = ETHTOOL_GSTRINGS, names->string_set = ETH_SS_FEATURES, names->len = known->data[0];
-    error = card_ethtool(interface, names);
+    error = ethtool_call(interface, names);
     if (error != 0)
         return error;
     features->cmd = ETHTOOL_GFEATURES, features->size = (known->data[0] + 31) / 32;
-    return card_ethtool(interface, features);
+    return ethtool_call(interface, features);
 }
 
 static bool can_change(unsigned bit)
@@ -87,7 +88,7 @@ static int carry_out_feature(const struct setting *setting, const char *value, c
     change->cmd = ETHTOOL_SFEATURES, change->size = features->size;
     change->features[bit / 32].valid = 1U << bit % 32;
     change->features[bit / 32].requested = strcmp(value, "on") == 0 ? 1U << bit % 32 : 0;
-    return card_ethtool(setting->interface, change);
+    return ethtool_call(setting->interface, change);
 }
 
 static const struct offload *find_offload(const char *name)
@@ -124,14 +125,14 @@ static int carry_out_offload(const struct setting *setting, const char *value, c
 
     if (offload == NULL)
         return carry_out_feature(setting, value, text);
-    error = card_ethtool(setting->interface, &state);
+    error = ethtool_call(setting->interface, &state);
     if (value == NULL)
         snprintf(text, SETTING_TEXT, "%s", (state.data & offload->flag) != 0 ? "on" : "off");
     if (error != 0 || value == NULL)
         return error;
     state.cmd = offload->set;
     state.data = strcmp(value, "on") == 0 ? state.data | offload->flag : state.data & ~offload->flag;
-    return card_ethtool(setting->interface, &state);
+    return ethtool_call(setting->interface, &state);
 }
 
 static int sysctl_path(const char *name, char *path, size_t room)

@@ -11,7 +11,7 @@ SENDER_PAUSED: Final[Figure[float]] = Figure(
     name="sender_paused",
     unit="",
     levels=_PAIRS,
-    meaning="pause frames that the switch sent to the sender during the repetition",
+    meaning="pause frames to the sender during the repetition, as its switch port or its card counted",
 )
 COUNTER_FIGURES: Final[tuple[Figure[float], ...]] = (
     Figure(
@@ -50,13 +50,13 @@ COUNTER_FIGURES: Final[tuple[Figure[float], ...]] = (
         name="receiver_asks_pause",
         unit="",
         levels=_PAIRS,
-        meaning="pause frames that the receiver sent to the switch during the repetition",
+        meaning="pause frames that the receiver sent during the repetition, as its switch port or its card counted",
     ),
     Figure(
         name="damaged_frames",
         unit="",
         levels=_PAIRS,
-        meaning="frames with a wrong checksum or alignment that the switch received from both ends",
+        meaning="frames with a wrong checksum or alignment on the cables of both ends, by switch ports and cards",
     ),
 )
 """Figures of switch counters, in the order of the column table."""

@@ -15,6 +15,16 @@ HALF_DUPLEX: Final = warning(
     "{interface} runs half duplex: both directions share the link.",
     "Let both ends negotiate: {command}; the same on the switch's port.",
 )
+LATE_COLLISIONS: Final = warning(
+    "late-collisions",
+    "{places}, as on a cable of which one end runs half duplex.",
+    "Let both ends negotiate: ethtool -s DEVICE autoneg on; the same on the switch's port.",
+)
+FEC_UNCORRECTABLE: Final = warning(
+    "fec-uncorrectable",
+    "Forward error correction could not repair {places}: frames were lost.",
+    "Clean or replace the transceivers and the cable there; look at ethtool --show-fec DEVICE at both ends.",
+)
 LINK_SLOW: Final = warning(
     "link-slow",
     "{interface} runs at {speed}, the rig file has {wanted}.",

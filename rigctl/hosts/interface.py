@@ -175,6 +175,7 @@ FACTS: Final[dict[str, Fact]] = {
     "mtu": file_fact("$NET/mtu", take_number, freebsd.ifconfig(freebsd.parse_mtu)),
     "mac": file_fact("$NET/address", take_line, freebsd.ifconfig(freebsd.parse_mac)),
     "virtual": Fact(f"{_IF}{_IS_VIRTUAL}", _parse_virtual, twin=Fact(_NAME, freebsd.parse_virtual)),
+    "pause": Fact(f'{_CARD}ethtool -a "$IF"', _parse_pause, "ethtool"),
     "eee": Fact(f'{_CARD}ethtool --show-eee "$IF"', _parse_eee, "ethtool"),
     "offloads": Fact(f'{_IF}ethtool -k "$IF"', _parse_offloads, "ethtool", twin=freebsd.ifconfig(freebsd.parse_used)),
 }
@@ -190,6 +191,5 @@ CHECK_FACTS: Final[dict[str, Fact]] = {
     "pcie": Fact(f"{_IF}{_SLOT}", _parse_pcie, twin=Fact(f'{_IF}pciconf -lc "$IF"', freebsd.parse_pcie)),
 }
 """Further facts that only a check reads."""
-PAUSE_FRAMES: Final = Fact(f'{_CARD}ethtool -a "$IF"', _parse_pause, "ethtool")
 MTU_BOUNDS: Final = Fact(f'{_IF}ip -d -o link show dev "$IF"', _parse_mtu_bounds, "ip")
 COALESCING_TAKEN: Final = Fact(f'{_IF}ethtool -c "$IF"', _parse_coalescing_taken)

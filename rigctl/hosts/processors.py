@@ -7,7 +7,6 @@ from typing import Final
 
 from rigctl.base.units import mask_processors, parse_processors, processors_text
 from rigctl.hosts.fact import MOST_KEPT, Fact, file_fact, find_first, take_number
-from rigctl.hosts.interface import PAUSE_FRAMES
 
 _CARD: Final = "/sys/class/net/$IF"
 _IF: Final = f'[ -n "$IF" ] && [ -e "{_CARD}/device" ] && '
@@ -125,7 +124,6 @@ FACTS: Final[dict[str, Fact]] = {
 
 CHECK_FACTS: Final[dict[str, Fact]] = {
     "rps": file_fact("$HARDWARE/queues/rx-[0-9]*/rps_cpus", _parse_rps),
-    "pause": PAUSE_FRAMES,
     "allowed_processors": file_fact(
         "/proc/self/status", find_first(r"^Cpus_allowed_list:[ \t]*([0-9,-]{1,256})$", str)
     ),

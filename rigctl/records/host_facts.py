@@ -50,6 +50,7 @@ _RECORDS: Final = (
     HostFact(key="interface", kind=str, title="Interface"),
     HostFact(key="speed_bps", kind=int, title="Link speed"),
     HostFact(key="duplex", kind=str, title="Duplex"),
+    HostFact(key="pause", kind=dict, parts={"rx": "Heeds pause frames", "tx": "Sends pause frames"}),
     HostFact(key="eee", kind=str, title="Energy-Efficient Ethernet"),
     HostFact(key="cards", kind=list, title="Cards below it"),
     HostFact(

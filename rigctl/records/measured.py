@@ -222,7 +222,8 @@ class Probes:
 class NicCounters:
     """By how much the counters of a node's data interface rose, from before the first byte until all flows ended.
 
-    Sources: rtnl_link_stats64 (linux/if_link.h); for `queue_drops` the queueing disciplines (tc -s qdisc).
+    Sources: rtnl_link_stats64 (linux/if_link.h); for `queue_drops` the queueing disciplines (tc -s qdisc); from
+    `rx_pause` on the card that carries the interface's frames (ethtool --include-statistics, ethtool -S).
     """
 
     rx_bytes: int | None = None
@@ -235,6 +236,14 @@ class NicCounters:
     tx_errors: int | None = None
     queue_drops: int | None = None
     carrier_changes: int | None = None  # how often the link went down or came up
+    rx_pause: int | None = None  # pause frames that asked the card to stop (IEEE 802.3 Annex 31B)
+    tx_pause: int | None = None  # pause frames that the card sent
+    fcs_errors: int | None = None  # received frames with a wrong checksum
+    alignment_errors: int | None = None  # received frames with a wrong checksum that do not end with a whole byte
+    late_collisions: int | None = None
+    symbol_errors: int | None = None
+    fec_corrected: int | None = None  # blocks that forward error correction repaired
+    fec_uncorrectable: int | None = None  # blocks that it could not repair
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ class StreamDerivation:
                 "quota_sender": quotas[0],
                 "quota_receiver": quotas[1],
                 "clamped_mss": mss_below_mtu(info, cell, stream, flows),
-                **dict(pause_found(info, derived.repetition, path.sender, derived.window)),
+                **dict(pause_found(info, cell, derived.repetition, path.sender, derived.window)),
                 **other_traffic_found(info, path, others, derived.links, derived.taken),
             },
             searched=cell[RATE] == MAX_RATE,

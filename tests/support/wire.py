@@ -36,6 +36,14 @@ LAST = {
     "cpus": 4,
     "queue_drops": 1,
     "carrier_changes": 1,
+    "rx_pause": 17,
+    "tx_pause": 0,
+    "fcs_errors": 2,
+    "alignment_errors": 0,
+    "late_collisions": 0,
+    "symbol_errors": None,
+    "fec_corrected": None,
+    "fec_uncorrectable": None,
 } | {f"{way}_{what}": 1 for way in ("rx", "tx") for what in ("bytes", "packets", "dropped", "errors")}
 COUNTS = {"frames": 3, "lost": None, "bytes": 5, "cut": False}
 

@@ -21,6 +21,7 @@ from rigctl.model.counters.points import CountingPoint, PointKind
 from rigctl.model.phases import AFTER, BEFORE, DURING, phases_of
 from rigctl.records import Stream
 from rigctl.results.summary import CellSummary, StreamSummary
+from rigctl.results.wire import heeds_pause
 from rigctl.settings import RATE
 
 MUCH_LOSS_PCT: Final = 0.5
@@ -203,11 +204,15 @@ class _Judge:
         if link is not None or lost_pct is None:
             return link or DisturbedBy.UNKNOWN, None
         if lost_pct < MUCH_LOSS_PCT:
-            return DisturbedBy.PAUSED if victim.results[SENDER_PAUSED] else DisturbedBy.HELD, None
+            return DisturbedBy.PAUSED if self._paused(victim) else DisturbedBy.HELD, None
         dropped = self._drops_at_sender(victim)
         if dropped is None or dropped > 0:
             return DisturbedBy.UNKNOWN if dropped is None else DisturbedBy.QUEUE, None
         return self._blocked(victim, sending)
+
+    def _paused(self, victim: PhasedStream) -> bool:
+        heeds = heeds_pause(self._view.info, victim.cell.cell, victim.stream.sender)
+        return bool(victim.results[SENDER_PAUSED]) and heeds is not False
 
     def _full_link(self, victim: PhasedStream, sending: Sequence[CellSummary]) -> DisturbedBy | None:
         """Return which link on the path of a stream is full; None if all have room."""

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_rate
 from rigctl.base.values import divide, group_by, total
-from rigctl.findings import Finding, loss, tests
+from rigctl.findings import Finding, link, loss, tests
 from rigctl.findings.text import (
     MOST_NAMED,
     UNKNOWN,
@@ -24,7 +24,7 @@ from rigctl.model.counters.balance import MOST_DIFFERENCE, Reconciliation
 from rigctl.model.counters.losses import Attribution, Where
 from rigctl.model.counters.points import PointKind
 from rigctl.model.counters.rises import PortDirection
-from rigctl.records import Capture, RunPlan, Status
+from rigctl.records import Capture, RepetitionHead, RunPlan, Status
 from rigctl.report.blocks import Column, Entry, Folded, Items, Paragraph, Part, Section, Table
 from rigctl.report.tables.columns import (
     ColumnOf,
@@ -56,24 +56,25 @@ _BIT_ERRORS: Final = 1e-10
 
 
 def part(view: RunView) -> Part | None:
-    """Return the report part on counters; None if no switch was queried and no interface explains a loss."""
-    counters = view.results.counters
+    """Return the report part on counters; None if nothing was counted that tells more than the flows."""
+    counters, links = view.results.counters, tuple(_bad_links(view.plan, view.repetitions))
     asked = counters.ports_read or any(repetition.counters_missing for repetition in view.repetitions)
     counted = asked or any(usage.nic for repetition in view.repetitions for usage in repetition.nodes)
     if view.plan.in_messages or not counted:
-        return None
+        return Part(findings=links) if links else None
+    links = (*_damaged(view.plan, counters.whole), *links)
     valid = {repetition.key for repetition in view.repetitions if repetition.status is Status.OK}
     each = [balance for balance in counters.each if balance.key in valid]
     lost = [attribution for balance in each for attribution in balance.lost]
     if not asked and all(attribution.where is Where.UNATTRIBUTED for attribution in lost):
-        return None
+        return Part(findings=links) if links else None
     whole = counters.whole
     silent = Counter(text.rstrip(".") for repetition in view.repetitions for text in repetition.counters_missing)
     missing = [
         loss.COUNTERS_MISSING.say(why=why, measurements=plural(times, "measurement"))
         for why, times in sorted(silent.items())
     ]
-    findings = (*_totals(each, whole), *_disagreements(each), *missing, *_damaged(view.plan, whole), *_places(lost))
+    findings = (*_totals(each, whole), *_disagreements(each), *missing, *links, *_places(lost))
     by_test, by_point = _test_table(view.plan, each), _point_table(whole)
     tables = {f"Test by test: {_where_counted(each)}": by_test, "Port by port, over the whole run": by_point}
     blocks = [Folded(title, (table,)) for title, table in tables.items() if table]
@@ -246,6 +247,30 @@ def _damaged(plan: RunPlan, whole: _Whole) -> Iterator[Finding]:
         named = sorted(counts.items(), key=lambda place: -place[1])
         arrived = some(tuple(f"{plural(count, 'frame')} with errors arrived at {place}" for place, count in named))
         yield loss.FRAMES_DAMAGED.say(numbers={"frames": sum(counts.values())}, places=arrived)
+
+
+def _bad_links(plan: RunPlan, repetitions: Sequence[RepetitionHead]) -> Iterator[Finding]:
+    """Yield findings on what cards counted that no good link has: collisions after 64 bytes, blocks beyond repair."""
+    first = {cell.number: cell.first for cell in plan.cells}
+    # Classes that run together have the same counters.
+    nics = {
+        (first[each.cell], *each.key[1:], usage.node): usage.nic
+        for each in repetitions
+        for usage in each.nodes
+        if usage.nic is not None
+    }
+    for sentence, name, word in _NOT_ON_A_GOOD_LINK:
+        counts: Counter[str] = Counter()
+        for (*_, node), nic in nics.items():
+            counts[node] += getattr(nic, name) or 0
+        if named := [f"{plural(count, word)} at {node}" for node, count in counts.most_common() if count]:
+            yield sentence.say(numbers={name: counts.total()}, places=some(tuple(named)))
+
+
+_NOT_ON_A_GOOD_LINK: Final = (
+    (link.LATE_COLLISIONS, "late_collisions", "late collision"),
+    (link.FEC_UNCORRECTABLE, "fec_uncorrectable", "block"),
+)
 
 
 def _allowed_errors(octets: int | None) -> float:

@@ -57,7 +57,7 @@ def test_the_answer_is_taken_apart_at_its_marks_a_banner_is_passed_over_and_a_mi
     known = {"kernel": "Linux 6.1 aarch64", "interface": "eth0", "mtu": 1500, "driver": "bcmgenet", "notes": []}
     assert facts.items() >= known.items()
     facts = read_facts(answered(missing="ethtool", interface="eth0", driver="../drivers/e1000e"))
-    assert facts["notes"] == ["ethtool is not installed; therefore unknown: firmware, eee, offloads"]
+    assert facts["notes"] == ["ethtool is not installed; therefore unknown: firmware, pause, eee, offloads"]
 
 
 def test_files_are_told_apart_by_their_paths() -> None:

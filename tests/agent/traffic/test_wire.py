@@ -1,0 +1,92 @@
+"""What a card counts on the wire, by the names of its driver (docs/reference/counters-of-the-wire.md)."""
+
+import re
+from pathlib import Path
+
+import pytest
+from fake_clock import preloaded, with_library
+from lab import Lab, laboratory
+from talk import AGENTS, Report, ran
+
+RECORDED = {path.stem: path for path in (AGENTS.parent / "tests" / "unit" / "fixtures" / "wire").glob("*.txt")}
+COUNTERS = ("rx_pause", "tx_pause", "fcs_errors", "alignment_errors", "late_collisions", "symbol_errors")
+UNKNOWN = dict.fromkeys((*COUNTERS, "fec_corrected", "fec_uncorrectable"))
+
+
+def documented() -> dict[str, dict[str, str | None]]:
+    """Return the private name of each counter, by driver, from the table of the reference page."""
+    page = (AGENTS.parent / "docs" / "reference" / "counters-of-the-wire.md").read_text("utf-8")
+    found = {}
+    for row in re.findall(r"^\| `(\w+)` \|(.*)\| `[\w/]+\.[ch]`: [0-9, ]+\|$", page, re.MULTILINE):
+        names = [cell.strip(" `") for cell in row[1].split("|")]
+        found[row[0]] = dict(zip(COUNTERS, (None if name == "–" else name for name in names), strict=True))
+    return found
+
+
+DRIVERS = documented()
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return preloaded(Path(__file__).with_name("fake_counters.c"), tmp_path_factory.mktemp("counters"))
+
+
+def names_in(driver: str) -> list[str]:
+    """Return the names of counters in a recorded output of `ethtool -S`, in its order."""
+    return [
+        line.strip().rpartition(": ")[0] for line in RECORDED[driver].read_text("utf-8").splitlines() if ": " in line
+    ]
+
+
+def counted(sanitized: Path, folder: Path, library: Path, driver: str, names: list[str], more: int = 0) -> Report:
+    """Return the receiver's report of traffic while v0 is a card with these counters."""
+    (folder / "names").write_text("\n".join(names))
+    by = with_library(library, FAKE_DRIVER=driver, FAKE_NAMES=folder / "names", FAKE_MORE=more)
+    with laboratory(sanitized, folder) as lab:
+        return ran(lambda: lab.start(by=by), duration_ms=50, extra="interface=v0")[0]
+
+
+def wire(report: Report) -> dict[str, int | None]:
+    return {name: report.last[name] for name in UNKNOWN}
+
+
+@pytest.mark.parametrize("driver", sorted(DRIVERS))
+def test_private_counters_are_found_by_the_names_that_somebodys_card_printed(
+    sanitized: Path, tmp_path: Path, library: Path, driver: str
+) -> None:
+    names = names_in(driver)[1:]  # without the line on its source
+    last = {name: number for number, name in enumerate(names, 1)}
+    found = wire(counted(sanitized, tmp_path, library, driver, names))
+    # The recording of igc has only lines that are not 0.
+    assert found == UNKNOWN | {counter: last.get(name or "") for counter, name in DRIVERS[driver].items()}
+    assert driver == "igc" or {name for name in DRIVERS[driver].values() if name} <= last.keys()
+
+
+def test_names_of_another_driver_are_not_believed(sanitized: Path, tmp_path: Path, library: Path) -> None:
+    assert wire(counted(sanitized, tmp_path, library, "atlantic", names_in("igb"))) == UNKNOWN
+
+
+def test_counters_that_appear_while_they_are_read_are_not_mistaken(
+    sanitized: Path, tmp_path: Path, library: Path
+) -> None:
+    assert wire(counted(sanitized, tmp_path, library, "igb", names_in("igb"), more=7)) == UNKNOWN
+
+
+def test_an_interface_without_a_card_counts_nothing_on_the_wire(lab: Lab) -> None:
+    for interface in ("lo", "v0"):
+        assert wire(ran(lab.start, duration_ms=50, extra=f"interface={interface}")[0]) == UNKNOWN
+
+
+def test_the_only_card_below_an_interface_is_read_and_of_two_none(
+    sanitized: Path, tmp_path: Path, library: Path
+) -> None:
+    (tmp_path / "names").write_text("\n".join(names_in("igb")))
+    by = with_library(library, FAKE_DRIVER="igb", FAKE_NAMES=tmp_path / "names")
+    found = []
+    with laboratory(sanitized, tmp_path) as lab:
+        lab.run("ip", "link", "add", "b0", "type", "bridge")
+        for member in ("v0", "v1"):
+            lab.run("ip", "link", "set", member, "master", "b0")
+            report, _ = ran(lambda: lab.start(by=by), duration_ms=50, extra="interface=b0")
+            found.append(report.last["rx_pause"])
+    assert found == [names_in("igb").index("rx_flow_control_xoff") + 1, None]

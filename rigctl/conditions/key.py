@@ -24,6 +24,7 @@ class HostKey:
     settings: Callable[[Any], list[HostSetting]]  # host settings for a value, in the order in which to set them
     kind: str = ""  # name in the agent's orders; "": same as `name`
     of_interface: bool = True
+    renegotiates: bool = False  # True: both ends negotiate again, so that the link goes down, perhaps after a moment
     first: bool = False  # True: set before all other keys, restored after them
     to_agent: Callable[[str], str] = str
     from_agent: Callable[[str], str] = str

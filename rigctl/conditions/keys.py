@@ -83,6 +83,12 @@ class PauseSection(YamlSection):
     tx: _Pause = Field(None, description="The card sends pause frames.")
 
 
+def _eee(value: object) -> str:
+    if value is not False and str(value).lower() != "off":
+        raise FieldError(f"eee {fields.show_value(value)}: expected off. Without this key, it stays as it is")
+    return "off"
+
+
 def _rps(value: object) -> str:
     items = value if isinstance(value, list) else ["off" if value is False else value]
     text = ",".join(str(item) for item in items).strip().lower()
@@ -171,12 +177,14 @@ def _group(
     description: str,
     example: dict[str, object],
     untried: Callable[[HostSetting], str | None] = lambda _: None,
+    *,
+    renegotiates: bool = False,
 ) -> HostKey:
     def settings(given: YamlSection) -> list[HostSetting]:
         return [HostSetting(name, value, key) for key, value in given.model_dump(exclude_none=True).items()]
 
     field = Field(None, description=description, examples=[example])
-    return HostKey(name, section | None, field, settings, untried=untried)
+    return HostKey(name, section | None, field, settings, renegotiates=renegotiates, untried=untried)
 
 
 MTU_KEY: Final = HostKey(
@@ -189,7 +197,17 @@ MTU_KEY: Final = HostKey(
 RINGS: Final = _group("rings", RingsSection, "Sizes of the card's rings.", {"rx": 512})
 _CHANNELS: Final = _group("channels", ChannelsSection, "How many queues the card uses.", {"combined": 4})
 _COALESCE: Final = _group("coalesce", CoalesceSection, "Interrupt coalescing.", {"rx_usecs": 50}, _untried_value)
-_PAUSE: Final = _group("pause", PauseSection, "Pause frames.", {"autoneg": "off", "rx": "off"}, _untried_value)
+_PAUSE: Final = _group(
+    "pause", PauseSection, "Pause frames.", {"autoneg": "off", "rx": "off"}, _untried_value, renegotiates=True
+)
+_EEE: Final = HostKey(
+    "eee",
+    Annotated[str | None, PlainValidator(_eee), WithJsonSchema({"enum": ["off", False]})],
+    Field(None, description="Energy-Efficient Ethernet: off, as an idle link takes time to wake up."),
+    lambda value: [HostSetting("eee", value)],
+    from_agent=lambda value: value.partition(":")[0],
+    renegotiates=True,
+)
 RPS: Final = HostKey(
     "rps",
     Annotated[
@@ -243,5 +261,18 @@ GOVERNOR: Final = HostKey(
     lambda value: [HostSetting("governor", value)],
     of_interface=False,
 )
-HOST_KEYS: Final = (MTU_KEY, RINGS, _CHANNELS, _COALESCE, _PAUSE, QDISC, RPS, _SYSCTL, _OFFLOAD, _CONGESTION, GOVERNOR)
+HOST_KEYS: Final = (
+    MTU_KEY,
+    RINGS,
+    _CHANNELS,
+    _COALESCE,
+    _PAUSE,
+    _EEE,
+    QDISC,
+    RPS,
+    _SYSCTL,
+    _OFFLOAD,
+    _CONGESTION,
+    GOVERNOR,
+)
 """All keys of a condition, in the order in which agents set them; a key with `first` comes before all others."""

@@ -40,12 +40,12 @@ _SLEEPS: Final = "an idle link sleeps, and takes about 17 µs at 1 Gbit/s to wak
 EEE: Final = note(
     "eee",
     f"{{interface}} uses Energy-Efficient Ethernet: {_SLEEPS}; some cards and switches lose packets.",
-    "On the node, as root: ethtool --set-eee {interface} eee off (afterwards eee on). The link goes down for seconds.",
+    "Set the condition eee: off.",
 )
 EEE_USED: Final = note(
     "eee",
     f"Energy-Efficient Ethernet was active at {{nodes}}: {_SLEEPS}{{lost}}.",
-    "Measure again with EEE off, on the nodes (ethtool --set-eee) or on the switch's ports.",
+    "Measure again with the condition eee: off, or with EEE off on the switch's ports.",
 )
 BOND: Final = note(
     "bond",

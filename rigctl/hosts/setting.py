@@ -5,6 +5,7 @@
 
 import asyncio
 import shlex
+import time
 from typing import Final
 
 from rigctl.base.errors import NodeError
@@ -18,6 +19,8 @@ from rigctl.remote.agent import Agent, Grant, RefusedError
 
 _LINK_UP_S: Final = 10.0
 """Longest wait for the link, which some drivers take down to change the MTU or offloads."""
+_SETTLED_S: Final = 2.0
+"""A link that negotiates again has settled once it has been up for this time: Linux looks at a PHY every second."""
 _ONLINE: Final = file_fact("/sys/devices/system/cpu/online", take_line)
 _GOVERNORS: Final = file_fact("/sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors", take_line)
 
@@ -61,11 +64,20 @@ async def restore(agent: Agent) -> bool:
     return True
 
 
-async def await_link(node: str, run: Runner, interface: str) -> None:
-    """Wait until an interface has carrier after a change of settings. Raise `NodeError` after `_LINK_UP_S`."""
+async def await_link(node: str, run: Runner, interface: str, *, renegotiates: bool = False) -> None:
+    """Wait until an interface has carrier after a change of settings. Raise `NodeError` after `_LINK_UP_S`.
+
+    With `renegotiates`, wait until it has had carrier for `_SETTLED_S`, as it may go down only after a moment.
+    """
+    settled_s = _SETTLED_S if renegotiates else 0.0
     try:
-        async with asyncio.timeout(_LINK_UP_S):
-            while await ask_one(run, CHECK_FACTS["carrier"], interface) == 0:
+        async with asyncio.timeout(_LINK_UP_S + settled_s):
+            up_since_s = time.monotonic()
+            while True:
+                if await ask_one(run, CHECK_FACTS["carrier"], interface) == 0:
+                    up_since_s = time.monotonic()
+                elif time.monotonic() - up_since_s >= settled_s:
+                    return
                 await asyncio.sleep(0.1)
     except TimeoutError:
         raise NodeError(node, f"{interface} has no link {_LINK_UP_S:g} s after a change of its settings") from None

@@ -103,10 +103,16 @@ class Product:
     summary: str  # sentence on what was measured, for a page without a claim
     keys: tuple[str, ...] = ()  # legend of the bars; empty if no legend is needed
     footnote: str = ""  # sentence on requests that had no effect, for the fragment and the pictures
+    control: str = ""  # what was added to the control, for the fragment and the pictures
 
     @property
     def title(self) -> str:
         return f"{self.theme.name}: {lower_first(self.theme.words.results)}"
+
+    @property
+    def notes(self) -> str:
+        """Return the sentences below the table and the bars."""
+        return f"{self.footnote} {self.control}".strip()
 
     @property
     def claimed(self) -> Claim | None:
@@ -135,6 +141,7 @@ def product(view: RunView, theme: Theme) -> Product:
         summary=_summary(view, bars, len(table.rows)),
         keys=names_of(cells),
         footnote=" ".join(_footnotes(cells)),
+        control=" ".join(_beside_control(view, report)),
     )
 
 
@@ -147,6 +154,13 @@ def _footnotes(cells: Sequence[CellSummary]) -> Iterator[str]:
         asked = dict.fromkeys(cell.cell[setting] for cell in cells if cell.cell[setting] is not None)
         words = upper_first(join_list([str(phrase(value)) for value in asked]))
         yield f"{words} were requested; {phrase(used)} was used in every test{same}."
+
+
+def _beside_control(view: RunView, report: Document) -> Iterator[str]:
+    """Yield what the run adds to its control, and what the control was."""
+    if view.control is not None:
+        yield from (finding.text for finding in report.findings if finding.code == "control")
+        yield f"The control is the same scenario on {view.control.plan.rig_name}."
 
 
 def _summary(view: RunView, bars: Sequence[Bar], tests: int) -> str:
@@ -164,9 +178,7 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
     if isinstance(supported, Claim):
         yield "Claim", f"{upper_first(supported.basis)}. {supported.limits}".rstrip()
     if view.control is not None:
-        control = view.control.info
-        found = " ".join(finding.text for finding in report.findings if finding.code == "control")
-        yield "Control", f"The same scenario on {control.plan.rig_name}, run {control.run}. {found}".rstrip()
+        yield "Control", f"{' '.join(_beside_control(view, report))} It is run {view.control.info.run}."
     if view.plan.virtual is not None:
         text = "Network namespaces of one computer take the place of hosts and switch. The figures are not a product's."
         yield "Virtual rig", text

@@ -32,6 +32,10 @@ _ROW: Final = 32.0
 _SMALL: Final = 11.0
 _LINE: Final = 16.0
 """Height of a line of a footnote."""
+_BESIDE: Final = 22.0
+"""Size of letters on a card that tell what is added to the control."""
+_FEW_LINES: Final = 2
+"""Most lines of a claim on a card that leave room for them."""
 _HYPHENS: Final = {
     word.replace("\u00ad", ""): word
     for word in ("Retrans\u00admits", "Effi\u00adciency", "Paral\u00adlel", "Connec\u00adtions", "Con\u00adgestion")
@@ -114,7 +118,7 @@ def bars(product: Product, width: float = WIDE, *, framed: bool = True) -> str |
 
 
 def _footnote(product: Product, width: float) -> list[str]:
-    return wrap(product.footnote, _SMALL, width - 2 * _PAD)
+    return wrap(product.notes, _SMALL, width - 2 * _PAD)
 
 
 def _title_size(text: str, width: float) -> float:
@@ -192,7 +196,9 @@ def card_picture(product: Product) -> str:
     room = CARD[0] - 2 * left
     wide = min(72 * theme.logo.aspect, 420) if theme.logo else 0.0
     first, rest = (claim.figure, claim.rest) if claim else (theme.words.results, product.summary)
-    size = 44 if len(wrap(rest, 44, room)) <= 3 else 34
+    beside = wrap(product.control, _BESIDE, room)
+    size = 44 if len(wrap(rest, 44, room)) <= (_FEW_LINES if beside else 3) else 34
+    lines = wrap(rest, size, room)[:4]
     return _svg(
         product,
         "card",
@@ -204,8 +210,9 @@ def card_picture(product: Product) -> str:
         name_at=left + wide + 28 if theme.logo else left,
         first=first,
         first_size=round(min(104.0, 104 * room / max(1.0, width_of(first, 104, bold=True)))),
-        lines=wrap(rest, size, room)[:4],
+        lines=lines,
         line_size=size,
+        beside=beside[:2] if len(lines) <= _FEW_LINES else [],
     )
 
 

@@ -341,6 +341,10 @@ class RunPlan:
         """Return the names of all nodes in the tests, each once, in the order of the tests."""
         return nodes_of_tests(self.cells)
 
+    def settings_of(self, cell: Cell) -> tuple[HostSetting, ...]:
+        """Return the host settings that the condition of a test sets."""
+        return next((condition.settings for condition in self.conditions if condition.name == cell.condition), ())
+
     def condition_mtu(self, name: str | None) -> int | None:
         """Return the MTU that the condition `name` gives every node; None if the nodes keep their MTU."""
         return next((condition.mtu for condition in self.conditions if condition.name == name), None)

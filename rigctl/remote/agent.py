@@ -20,6 +20,8 @@ from rigctl.remote.host import RemoteProcess
 from rigctl.remote.lock import Queue
 
 _ORDER_DEADLINE_S: Final = 5.0
+_SETTING_DEADLINE_S: Final = 10.0
+"""A card may take its link down to change a setting, and with it this connection. A ping would then fail, too."""
 _UNREAD_S: Final = 0.1
 """Time after a deadline to read an answer that has arrived already, in case the controller itself was delayed."""
 HELLO_DEADLINE_S: Final = 10.0
@@ -150,14 +152,14 @@ class Agent:
     ) -> Grant:
         """Change and verify a host setting; with `dry`, only try. Raise `RefusedError` with the node's message."""
         words = (kind, orders.encode(value), name and orders.encode(name), interface)
-        answer = await self.order(orders.Set(*words, dry=dry or None))
+        answer = await self.order(orders.Set(*words, dry=dry or None), _SETTING_DEADLINE_S)
         if answer.texts.keys() != {"old", "value"}:
             raise self._violation('an answer whose keys are not "old" and "value"')
         return Grant(answer.texts["old"], answer.texts["value"])
 
     async def restore(self) -> int:
         """Restore every host setting that the agent changed. Return their number."""
-        return self._value(await self.order(orders.Restore()), "restored")
+        return self._value(await self.order(orders.Restore(), _SETTING_DEADLINE_S), "restored")
 
     async def host_facts(self) -> HostReply:
         """Return the host facts that the agent of a Windows node reads."""

@@ -5,7 +5,6 @@ the agent reads them where the driver tells (agents/wire-linux.c).
 """
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from rigctl.base.values import most, total_of_known
@@ -70,8 +69,7 @@ def pause_found(
 
 def heeds_pause(info: RunInfo, cell: Cell, node: str) -> bool | None:
     """Tell whether the node's card heeds pause frames, by the test's condition or else by itself; None if unknown."""
-    settings = chain.from_iterable(each.settings for each in info.plan.conditions if each.name == cell.condition)
-    asked = {setting.name: setting.value for setting in settings if setting.kind == "pause"}
+    asked = {setting.name: setting.value for setting in info.plan.settings_of(cell) if setting.kind == "pause"}
     if asked:
         return {"on": True, "off": False}.get(asked.get("rx", ""))
     heeds: bool | None = (info.facts.get(node, {}).get("pause") or {}).get("rx")

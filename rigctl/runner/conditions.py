@@ -139,7 +139,9 @@ class Conditions:
             raise held.refused[1]
         if held.values == want:
             return
+        touched: set[str] = set()
         if not held.values.keys() <= want.keys():
+            touched |= {kind for kind, _ in held.values}
             await agent.restore()
             held.values, held.old = {}, {}
         # Apply all settings from the first changed one on: a new number of channels, for example, resets RPS.
@@ -161,12 +163,21 @@ class Conditions:
             refusal = NodeError(name, f"condition {condition}: {error.what}")
             if not agent.ended:  # a condition is applied completely or not at all
                 held.refused = (want, refusal)
+                touched |= {kind for kind, _ in held.values}
                 await agent.restore()
                 held.values, held.old = {}, {}
+                await self._await_link(name, touched)
             raise refusal from None
         self._nodes.remember(name, f"condition {condition}", granted)
-        if any(KEYS_BY_KIND[kind].of_interface for kind, _ in changed):
-            await await_link(name, self._nodes.shell(name), str(interface))
+        await self._await_link(name, touched | {kind for kind, _ in changed})
+
+    async def _await_link(self, name: str, kinds: Iterable[str]) -> None:
+        """Wait for the link of a node after settings of these kinds were set or restored."""
+        keys = [KEYS_BY_KIND[kind] for kind in kinds]
+        if any(key.of_interface for key in keys):
+            renegotiates = any(key.renegotiates for key in keys)
+            interface = str(self._nodes.data_interface(name))
+            await await_link(name, self._nodes.shell(name), interface, renegotiates=renegotiates)
 
 
 @asynccontextmanager

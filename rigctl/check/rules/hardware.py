@@ -221,7 +221,8 @@ def idle(state: RigState) -> Iterator[Finding]:
 
 def eee(state: RigState) -> Iterator[Finding]:
     """Report Energy-Efficient Ethernet that is active, if a test measures latency or counts lost datagrams."""
-    measured = {name for cell in state.cells() if _heeds_gaps(cell) for name in cell.nodes}
+    cells = [cell for cell in state.cells() if "eee" not in state.kinds_of(cell)]
+    measured = {name for cell in cells if _heeds_gaps(cell) for name in cell.nodes}
     for each in real(state):
         if each.facts.get("eee") == "active" and (each.name in measured or state.plan is None):
             yield find_on(each, cards.EEE)

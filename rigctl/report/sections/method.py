@@ -184,10 +184,11 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
 
 def link_sleep(view: RunView) -> Iterator[Finding]:
     """Yield a finding on links that sleep when idle (EEE), if their nodes' tests measure latency or lost datagrams."""
-    latency = {
-        name for cell in view.plan.cells if cell.latency_ms is not None or cell.kind is PINGPONG for name in cell.nodes
-    }
-    losing = {row[end] for row in view.results.pairs if row["datagrams_lost"] for end in ("source", "destination")}
+    cells = [cell for cell in view.plan.cells if "eee" not in {own.kind for own in view.plan.settings_of(cell)}]
+    latency = {name for cell in cells if cell.latency_ms is not None or cell.kind is PINGPONG for name in cell.nodes}
+    asleep = {cell.number for cell in cells}
+    lossy = [row for row in view.results.pairs if row["datagrams_lost"] and row["cell"] in asleep]
+    losing = {row[end] for row in lossy for end in ("source", "destination")}
     active = [name for name, facts in view.info.facts.items() if facts.get("eee") == "active"]
     if names := [name for name in active if name in latency | losing]:
         lost = "; it may also be why datagrams were lost" if losing.intersection(names) else ""

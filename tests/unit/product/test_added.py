@@ -1,5 +1,6 @@
 """What ping-pong may claim to add to a control: the rule on known switches, and each reason against a claim."""
 
+import re
 from dataclasses import replace
 from random import Random
 from statistics import median
@@ -13,6 +14,7 @@ from rigctl.analysis.run_view import RunView
 from rigctl.product.added import added_claim, at_most_added, two_digits_up
 from rigctl.product.claim import NoClaim
 from rigctl.product.content import product
+from rigctl.product.page import card_picture, fragment, table_picture
 from rigctl.product.theme import ClaimSection, Theme
 from rigctl.records import Repetition, RunInfo, RunStatus
 
@@ -81,7 +83,13 @@ def test_the_page_says_what_the_claim_is_made_of() -> None:
     conditions = dict(made.conditions)
     assert conditions["Claim"].startswith("The slowest of 4 repetitions of the slowest pair less the fastest one")
     assert "adds 3 µs to the round trip of the control" in conditions["Control"]
+    assert conditions["Control"].endswith(f"It is run {CABLE[0].run}.")
     assert conditions["Method"].startswith("Ping-pong: timed at the senders")
+    sentence = f"{made.control.split('.')[0]}."
+    assert sentence in fragment(made)
+    for picture in (table_picture(made), card_picture(made)):
+        words = " ".join(re.findall(r">([^<]+)</text>", picture))
+        assert "adds 3 µs to the round trip of the control" in words
 
 
 @pytest.mark.parametrize(("added", "printed"), [(3.01, 3.1), (3.1, 3.1), (12.3, 13), (0.123, 0.13), (100.1, 110)])

@@ -95,7 +95,7 @@ torture: system $(VENV)/dev.stamp agents
 	RIGCTL_TORTURE=30 $(BIN)/python -m pytest -v -rP -o faulthandler_timeout=0 -m torture tests/unit tests/agent tests/integration tests/e2e
 
 # Not in CI: half an hour. Boots machines, cuts their power, sets their clocks; Debian's packages come by apt, once.
-MACHINE_PACKAGES := qemu-system-x86 qemu-system-arm qemu-utils e2fsprogs
+MACHINE_PACKAGES := qemu-system-x86 qemu-system-arm qemu-utils e2fsprogs xz-utils
 machines: system $(VENV)/dev.stamp agents
 	$(MAKE) system PACKAGES="$(MACHINE_PACKAGES)"
 	$(BIN)/python -m pytest -v -s -m machines -o faulthandler_timeout=3600 tests/machines

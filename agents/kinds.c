@@ -16,6 +16,11 @@ static const char *check_switch(const char *value)
     return strcmp(value, "on") != 0 && strcmp(value, "off") != 0 ? "value: expected on or off" : NULL;
 }
 
+static const char *check_eee(const char *value)
+{
+    return strcmp(value, "off") != 0 ? "value: expected off" : NULL;
+}
+
 static const struct setting_kind kinds[] = {
     {"mtu", .has_interface = true, .wrong = check_mtu, .ways = &setting_ways_mtu},
     {"sysctl", .has_name = true, .ways = &setting_ways_sysctl},
@@ -25,6 +30,7 @@ static const struct setting_kind kinds[] = {
     {"coalesce", .has_name = true, .has_interface = true, .ways = &setting_ways_card},
     {"channels", .has_name = true, .has_interface = true, .ways = &setting_ways_card},
     {"pause", .has_name = true, .has_interface = true, .ways = &setting_ways_card},
+    {"eee", .has_interface = true, .wrong = check_eee, .ways = &setting_ways_eee},
     {"qdisc", .has_interface = true, .ways = &setting_ways_qdisc},
     {"rps", .has_interface = true, .ways = &setting_ways_rps},
 };

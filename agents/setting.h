@@ -21,7 +21,7 @@ struct setting_ways {
 };
 
 extern const struct setting_ways setting_ways_mtu, setting_ways_sysctl, setting_ways_offload, setting_ways_governor,
-    setting_ways_card, setting_ways_qdisc, setting_ways_rps;
+    setting_ways_card, setting_ways_eee, setting_ways_qdisc, setting_ways_rps;
 
 struct setting_kind {
     const char *name;

@@ -124,5 +124,6 @@ const struct setting_ways setting_ways_sysctl = {.carry_out = carry_out_sysctl};
 const struct setting_ways setting_ways_offload = {.carry_out = carry_out_offload};
 const struct setting_ways setting_ways_governor = {.carry_out = NULL};
 const struct setting_ways setting_ways_card = {.carry_out = NULL};
+const struct setting_ways setting_ways_eee = {.carry_out = NULL};
 const struct setting_ways setting_ways_qdisc = {.carry_out = NULL};
 const struct setting_ways setting_ways_rps = {.carry_out = NULL};

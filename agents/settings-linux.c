@@ -197,5 +197,6 @@ const struct setting_ways setting_ways_sysctl = {.carry_out = carry_out_sysctl};
 const struct setting_ways setting_ways_offload = {.carry_out = carry_out_offload, .parts = offload_parts};
 const struct setting_ways setting_ways_governor = {.carry_out = carry_out_governor};
 const struct setting_ways setting_ways_card = {card_number, card_number_check, card_fits, card_parts};
+const struct setting_ways setting_ways_eee = {.carry_out = card_eee};
 const struct setting_ways setting_ways_qdisc = {.carry_out = card_qdisc, .fits = qdisc_fits};
 const struct setting_ways setting_ways_rps = {.carry_out = card_rps, .fits = rps_fits};

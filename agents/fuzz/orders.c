@@ -70,7 +70,7 @@ static int parts(const struct setting *setting, const char *old, struct setting 
 
 #define WAYS {carry_out, check, fits, parts}
 const struct setting_ways setting_ways_mtu = WAYS, setting_ways_sysctl = WAYS, setting_ways_offload = WAYS,
-                          setting_ways_governor = WAYS, setting_ways_card = WAYS, setting_ways_qdisc = WAYS,
+                          setting_ways_governor = WAYS, setting_ways_card = WAYS, setting_ways_eee = WAYS, setting_ways_qdisc = WAYS,
                           setting_ways_rps = WAYS;
 
 int guard_start(void)

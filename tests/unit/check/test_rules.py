@@ -682,6 +682,7 @@ PROOF = (
     Case("a link that sleeps, and probes under load", {**PI5, **SLEEPING}, (EEE,), {"latency_ms": 20}),
     Case("a link that sleeps, without a scenario", {**PI5, **SLEEPING}, (EEE,), None),
     Case("a link that sleeps, and a TCP stream", {**PI5, **SLEEPING}),
+    Case("the condition keeps it awake", {**PI5, **SLEEPING}, (), PINGPONG, condition=(HostSetting("eee", "off"),)),
     Case("the other end does not let it sleep", {**PI5, "eee": "inactive"}, (), PINGPONG),
     Case("100 Mbit/s where both ends offer 1000", {**PI5, **HALF_A_CABLE}, (CABLE,)),
     Case("the same where the rig file has 100", {**PI5, **HALF_A_CABLE}, (CABLE,), rate_bps=10**8),

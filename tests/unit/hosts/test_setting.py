@@ -1,10 +1,14 @@
 """Host settings on a node: what a card takes is told before anything is changed, by `check` as by a run."""
 
+import asyncio
+from types import SimpleNamespace
 from unittest.mock import AsyncMock, call
 
 import pytest
 
-from rigctl.hosts.setting import ask_refusals, set_on, setting_text
+from rigctl.base.errors import NodeError
+from rigctl.hosts import setting
+from rigctl.hosts.setting import ask_refusals, await_link, set_on, setting_text
 from rigctl.records import Condition, HostSetting
 from rigctl.remote.agent import Grant, RefusedError
 
@@ -119,3 +123,40 @@ async def test_without_a_data_interface_a_setting_of_it_is_refused() -> None:
 async def test_the_effect_stands_beside_the_request(setting: HostSetting, got: tuple[str, str], text: str) -> None:
     answering = AsyncMock(set=AsyncMock(return_value=Grant(*got)))
     assert setting_text(setting, await set_on(answering, run, setting, "eth0")) == text
+
+
+class Cable:
+    """A link whose state is that of the next look, and a clock that moves by 0.5 s with each look."""
+
+    def __init__(self, states: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.states, self.looks = states, 0
+        monkeypatch.setattr(setting, "time", SimpleNamespace(monotonic=lambda: self.looks / 2))
+        monkeypatch.setattr(setting, "asyncio", SimpleNamespace(sleep=AsyncMock(), timeout=asyncio.timeout))
+
+    async def __call__(self, _: str) -> str:
+        self.looks += 1
+        if self.looks > len(self.states):
+            raise TimeoutError
+        return f"@@rigctl files\n/sys/class/net/eth0/carrier:{self.states[self.looks - 1]}\n"
+
+
+@pytest.mark.parametrize(
+    ("states", "renegotiates", "looks"),
+    [
+        ("111111", False, 1),
+        ("001111", False, 3),
+        ("111111", True, 4),  # up for 2 s
+        ("11100001111", True, 11),  # it goes down only after a moment
+        ("110110110011111", True, 14),
+    ],
+)
+async def test_a_link_that_negotiates_again_has_to_stay_up(
+    states: str, renegotiates: bool, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await await_link("a", cable := Cable(states, monkeypatch), "eth0", renegotiates=renegotiates)
+    assert cable.looks == looks
+
+
+async def test_a_link_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NodeError, match="a: eth0 has no link 10 s after a change of its settings"):
+        await await_link("a", Cable("1000", monkeypatch), "eth0", renegotiates=True)

@@ -16,7 +16,18 @@ from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.findings import Finding, Severity, Weight
 from rigctl.findings.text import few_text, pct_text
-from rigctl.records import Cell, Datagrams, Direction, Flow, Link, Pair, Repetition, RoundTrips, RunInfo, Status
+from rigctl.records import (
+    Cell,
+    Datagrams,
+    Direction,
+    Flow,
+    Link,
+    Pair,
+    Repetition,
+    RoundTrips,
+    RunInfo,
+    Status,
+)
 from rigctl.report.sections.datagrams import datagram_findings, explain, search_findings
 from rigctl.report.sections.messages import message_round_trips
 from rigctl.report.tables.columns import to_loss

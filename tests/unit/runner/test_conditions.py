@@ -117,6 +117,35 @@ async def test_the_next_condition_begins_from_the_old_values() -> None:
         assert nodes.of(name) == [f"{name} restore", f"{name} set net.ipv4.tcp_sack=1", f"{name} restore"]
 
 
+async def test_the_link_is_waited_for_after_settings_are_set_and_after_they_are_restored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[tuple[str, bool]] = []
+
+    async def wait(node: str, *_: object, renegotiates: bool) -> None:
+        waited.append((node, renegotiates))
+
+    monkeypatch.setattr("rigctl.runner.conditions.await_link", wait)
+    awake = Condition("awake", (HostSetting("eee", "off"),))
+    _, conditions = await held(cell("awake"), builders.plan(conditions=(awake, JUMBO, PLAIN)))
+    assert sorted(waited) == [(name, True) for name in NAMES]
+    for condition, renegotiates in (("jumbo", [True]), ("plain", [False]), (None, [])):
+        waited.clear()
+        await conditions.hold(cell(condition))
+        assert sorted(waited) == [(name, each) for name in NAMES for each in renegotiates], condition
+
+
+async def test_the_link_is_waited_for_where_a_refused_condition_was_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = AsyncMock()
+    monkeypatch.setattr("rigctl.runner.conditions.await_link", waited)
+    awake = Condition("awake", (HostSetting("eee", "off"), HostSetting("sysctl", "0", "net.ipv4.tcp_sack")))
+    nodes = FakeNodes({"pi1": "net.ipv4.tcp_sack"})
+    with pytest.raises(NodeError, match="pi1: condition awake"):
+        await of(nodes, builders.plan(conditions=(awake,))).hold(cell("awake"))
+    assert nodes.of("pi1") == ["pi1 set eee=off on eth0", "pi1 restore"]
+    assert waited.await_count == len(NAMES)
+
+
 async def test_where_buffers_start_follows_the_window_and_nothing_else_is_set_again() -> None:
     nodes, conditions = await held(cell("resize", resize=True, window_bytes=32768))
     await conditions.hold(cell("resize", resize=True, window_bytes=65536))

@@ -37,13 +37,13 @@ def test_settings_of_a_card_are_single_settings_and_what_governs_the_others_come
     text = (
         "conditions:\n  all: {rps: [0, 2-3, 3], sysctl: {net.core.default_qdisc: fq}, pause: {rx: off, autoneg: off},\n"
         "    qdisc: {kind: tbf, limit: 400K, burst: 131072, rate: 500 Mbit/s}, mtu: 9000, channels: {combined: 4},\n"
-        "    coalesce: {rx_usecs: 50, adaptive_rx: off, tx_frames: 0}, rings: {tx: 1024, rx: 512}}\n"
+        "    coalesce: {rx_usecs: 50, adaptive_rx: off, tx_frames: 0}, rings: {tx: 1024, rx: 512}, eee: off}\n"
     )
     (condition,) = planned(tmp_path, text).conditions
     assert [f"{setting.label}: {setting.value}" for setting in condition.settings] == [
         "qdisc: tbf rate 500M burst 128K limit 400K", "mtu: 9000", "rings rx: 512", "rings tx: 1024",
         "channels combined: 4", "coalesce adaptive_rx: off", "coalesce rx_usecs: 50", "coalesce tx_frames: 0",
-        "pause autoneg: off", "pause rx: off", "rps: 0,2-3", "net.core.default_qdisc: fq",
+        "pause autoneg: off", "pause rx: off", "eee: off", "rps: 0,2-3", "net.core.default_qdisc: fq",
     ]  # fmt: skip
 
 

@@ -53,6 +53,9 @@ int mptcp_socket(int family, int flags)
     return -1;
 }
 
+/* The order for it is refused by its key `close`. */
+const struct work connect_work = {.name = "connect", .transport = "tcp", .size_low = 1, .size_high = 1, .messages = true, .connects = true};
+
 struct multipath *mptcp_new(void)
 {
     errno = EPROTONOSUPPORT;

@@ -54,6 +54,7 @@ struct life {
     int64_t moved_ns, moved_bytes; /* for a receiver after the end of the test: when bytes last arrived, and the byte count then */
     struct cpu_times before, after;
     struct nic_counters nic;
+    struct stack_counters stack;
 };
 
 /* Progress of writing the report. */

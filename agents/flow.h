@@ -1,6 +1,7 @@
 /* A flow: one connection, with a thread that moves and counts bytes as its kind of work (work.h) says. The main loop takes samples. */
 #pragma once
 
+#include "connections.h"
 #include "datagrams.h"
 #include "histogram.h"
 #include "placement.h"
@@ -32,6 +33,7 @@ struct request {
     int64_t copy;     /* copy received bytes into memory instead of discarding them */
     int64_t mptcp;    /* use Multipath TCP */
     int64_t disk;     /* read or write a file in `folder` */
+    enum closing closing; /* who closes the connections that a test opens */
     char folder[256];
     struct placement placement;
     char interface[INTERFACE_ROOM]; /* name of the interface whose counters are reported; "": none */
@@ -44,6 +46,8 @@ struct start {
     int64_t iterations; /* most messages of each flow */
     int64_t rate;       /* payload rate of a stream in bit/s; 0: unlimited */
     int64_t burst;      /* most datagrams that a late sender sends at once; 0: as many as take BURST_NS (udp-stream.c) */
+    int64_t every_ns;   /* time between the beginnings of a flow's connections; 0: as soon as the last one is closed */
+    int64_t stagger_ns; /* by this much later than the flow before it each flow begins */
     int64_t bin_ns;     /* length of the intervals (bins) in which a receiver counts bytes; 0: no bins */
     int64_t capture;    /* bytes of memory for captured frames; 0: no capture */
 };
@@ -65,8 +69,8 @@ struct flow {
         int64_t disk_ns, sync_ns; /* nanoseconds in read(2) or write(2), and in fdatasync(2); -1: no file */
     } file;
     struct {
-        int fd;   /* socket for datagrams; -1: bytes go over the connection */
-        int port; /* port of the receiver's socket for the datagrams of this flow */
+        int fd;   /* socket for datagrams, or one that listens for further connections; -1: bytes go over the connection */
+        int port; /* port of the receiver's socket for the datagrams, or for the further connections, of this flow */
         uint64_t tag;
         struct datagrams *counts;
     } datagram;
@@ -77,6 +81,7 @@ struct flow {
     struct { /* how many send calls there were, how many the kernel has not completed yet, and how many it completed without a copy */
         int64_t count, pending, uncopied;
     } sends;
+    struct connections *connections; /* counts of a sender that opens further connections; NULL: of others */
     struct marks *marks;         /* counts of received packets by mark (marks.h); NULL: not requested */
     struct multipath *multipath; /* subflows of the connection; NULL: not requested */
     struct {                     /* bytes that a receiver read in each `bin_ns` from the start on */

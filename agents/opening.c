@@ -146,7 +146,7 @@ static void open_flow(struct endpoint *endpoint, int number, int fd)
     if (error == 0 && !flow->sender)
         error = send_acceptance(flow);
     if (error != 0) {
-        fail(endpoint, number, error == EADDRINUSE ? "a port for its datagrams" : flow->sender ? "datagram socket" : "accept", error);
+        fail(endpoint, number, error == EADDRINUSE ? "a port of its own" : flow->sender ? "datagram socket" : "accept", error);
         return;
     }
     endpoint->openings.opened++;

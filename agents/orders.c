@@ -7,6 +7,7 @@
 
 #define ITERATIONS_MAX 1000000000
 #define RATE_MAX INT64_C(1000000000000)
+#define PER_SECOND_MAX 1000000
 #define BURST_MAX 1000000
 #define HOLD_US 1000 /* default time between the first and the second send of a flow */
 
@@ -22,11 +23,27 @@ static const char *parse_work(struct order *order, const struct work **work)
     if (strcmp(transport, "tcp") != 0 && strcmp(transport, "udp") != 0)
         return "transport: expected tcp or udp";
     if (test != NULL && (*test == '\0' || (work_find(test, "tcp") == NULL && work_find(test, "udp") == NULL)))
-        return "test: expected pingpong, blast, file or probe";
+        return "test: expected pingpong, blast, file, connect or probe";
     *work = work_find(test == NULL ? "" : test, transport);
     if (*work == NULL)
         return *transport == 't' ? "transport: such a test goes over udp" : "transport: such a test goes over tcp";
     return NULL;
+}
+
+/* Read who closes the connections that a test opens. Returns NULL, or what is wrong. */
+static const char *parse_closing(struct order *order, const struct work *work, enum closing *closing)
+{
+    static const char *const names[] = {[CLOSE_RESET] = "reset", [CLOSE_SENDER] = "sender", [CLOSE_RECEIVER] = "receiver"};
+    const char *value = work->connects ? order_value(order, "close") : NULL;
+
+    if (!work->connects)
+        return NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && value != NULL; i++)
+        if (strcmp(names[i], value) == 0) {
+            *closing = (enum closing)i;
+            return NULL;
+        }
+    return "close: expected reset, sender or receiver";
 }
 
 /* Read the keys of `listen` and `connect`. Returns NULL, or what is wrong with the order. */
@@ -48,7 +65,7 @@ static const char *parse_endpoint(struct order *order, bool sender, struct reque
         {sender ? NULL : "first_port", 1, 65535, &request->first_port, true},
         {sender ? NULL : "last_port", 1, 65535, &request->last_port, true},
         {work->size_high > 0 ? "size" : NULL, work->size_low, work->size_high, &request->size, false},
-        {work->trips ? "busy" : NULL, 0, 1, &request->busy, true},
+        {work->trips && !work->connects ? "busy" : NULL, 0, 1, &request->busy, true},
         {work->disk ? "disk" : NULL, 0, 1, &request->disk, false},
         {work->copies && sender ? "zerocopy" : NULL, 0, 1, &request->zerocopy, true},
         {work->copies && !sender ? "copy" : NULL, 0, 1, &request->copy, true},
@@ -57,6 +74,7 @@ static const char *parse_endpoint(struct order *order, bool sender, struct reque
 
     if ((wrong = order_numbers(order, keys, sizeof keys / sizeof *keys)) != NULL ||
         (wrong = endpoint_parse_path(order, port, sender, request)) != NULL ||
+        (wrong = parse_closing(order, work, &request->closing)) != NULL ||
         (wrong = sockopts_parse(order, &request->sockopts)) != NULL)
         return wrong;
     if ((request->first_port == 0) != (request->last_port == 0) || request->last_port < request->first_port)
@@ -197,7 +215,7 @@ static void do_ready(struct order *order, struct endpoint *endpoint)
         endpoint->openings.waiting_id = order->id;
 }
 
-static const char *parse_start(struct order *order, struct start *start)
+static const char *parse_start(struct order *order, struct start *start, int64_t *per_second)
 {
     int64_t hold_us = HOLD_US, duration_ms = 0, bin_us = 0;
     const struct order_key keys[] = {
@@ -207,6 +225,7 @@ static const char *parse_start(struct order *order, struct start *start)
         {"iterations", 1, ITERATIONS_MAX, &start->iterations, true},
         {"rate", 1, RATE_MAX, &start->rate, true},
         {"burst", 1, BURST_MAX, &start->burst, true},
+        {"per_second", 1, PER_SECOND_MAX, per_second, true},
         {"bin_us", 100, 1000000, &bin_us, true},
         {"capture", 4096, CAPTURE_MOST, &start->capture, true},
     };
@@ -242,6 +261,8 @@ static const char *refuse_start(const struct endpoint *endpoint, const struct st
         return "rate: this system does not pace TCP";
     if (start->burst > 0 && (start->rate == 0 || !request->work->bursts))
         return "burst: for streams of datagrams with a rate only";
+    if (start->every_ns > 0 && !request->work->connects)
+        return "per_second: for connections only";
     if (start->capture > 0 && request->interface[0] == '\0')
         return "capture: the endpoint has no interface";
     return NULL;
@@ -250,12 +271,17 @@ static const char *refuse_start(const struct endpoint *endpoint, const struct st
 static void do_start(struct order *order)
 {
     struct start start;
-    struct endpoint *endpoint = find_endpoint(order, parse_start(order, &start));
+    int64_t per_second = 0;
+    struct endpoint *endpoint = find_endpoint(order, parse_start(order, &start, &per_second));
     const char *wrong;
     int error;
 
     if (endpoint == NULL)
         return;
+    if (per_second > 0) {
+        start.stagger_ns = SECOND / per_second;
+        start.every_ns = endpoint->flow_count * SECOND / per_second;
+    }
     wrong = refuse_start(endpoint, &start);
     if (wrong != NULL) {
         answer_error(order->id, EINVAL, "%s", wrong);

@@ -118,7 +118,21 @@ static void write_datagrams(int64_t id, const struct flow *flow)
     line_end();
 }
 
-/* Return a flow's histogram: of round trips (sender of a ping-pong), of loss bursts (receiver of datagrams), or NULL. */
+static void write_connections(int64_t id, const struct flow *flow)
+{
+    const struct connections *connections = flow->connections;
+
+    begin_flow_line(id, flow);
+    line_add_count("late", connections->late);
+    line_add_count("retransmits", connections->retransmits);
+    line_add(",\"failed\":[");
+    for (int i = 0; i < FAILURES_MAX && connections->failed[i].error != 0; i++)
+        line_add("%s[\"%s\",%lld]", i > 0 ? "," : "", errno_name(connections->failed[i].error), (long long)connections->failed[i].count);
+    line_add("]");
+    line_end();
+}
+
+/* Return a flow's histogram: of round trips (sender of a ping-pong), of times to connect, of loss bursts (receiver of datagrams), or NULL. */
 static const struct histogram *find_histogram(const struct flow *flow)
 {
     if (flow->trips != NULL)
@@ -212,13 +226,16 @@ static void add_difference(const char *name, int64_t after, int64_t before)
 }
 
 #define AS_DIFFERENCE(name) add_difference(#name, nic.name, endpoint->life.nic.name);
+#define AS_STACK_DIFFERENCE(name) add_difference(#name, stack.name, endpoint->life.stack.name);
 #define AS_WIRE_DIFFERENCE(name) add_difference(#name, nic.wire.name, endpoint->life.nic.wire.name);
 
 static void write_last(const struct endpoint *endpoint)
 {
     const struct cpu_times *before = &endpoint->life.before, *after = &endpoint->life.after;
     struct nic_counters nic;
+    struct stack_counters stack;
 
+    sample_stack(&stack);
     sample_nic(endpoint->request.interface, &nic);
     answer_begin_ok(endpoint->report.id);
     line_add_count("endpoint", endpoint->number);
@@ -232,6 +249,7 @@ static void write_last(const struct endpoint *endpoint)
     line_add_count("cpus", sample_cpus());
     NIC_COUNTS(AS_DIFFERENCE)
     WIRE_COUNTS(AS_WIRE_DIFFERENCE)
+    STACK_COUNTS(AS_STACK_DIFFERENCE)
     line_end();
 }
 
@@ -247,6 +265,8 @@ static bool write_flow(struct report *report, const struct flow *flow)
         write_totals(report->id, flow);
         if (flow->datagram.counts != NULL)
             write_datagrams(report->id, flow);
+        if (flow->connections != NULL)
+            write_connections(report->id, flow);
         report->row = 0;
     } else if (report->row < flow->samples.count) {
         report->row = write_samples(report->id, flow, report->row);

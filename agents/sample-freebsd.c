@@ -93,3 +93,8 @@ void sample_nic(const char *interface, struct nic_counters *counters)
     }
     freeifaddrs(all);
 }
+
+void sample_stack(struct stack_counters *counters)
+{
+    memset(counters, 0xff, sizeof *counters); /* -1: unknown */
+}

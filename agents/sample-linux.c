@@ -162,6 +162,73 @@ void sample_node(struct cpu_times *times)
     close(fd);
 }
 
+/* Return the value of a name in /proc/net/netstat or /proc/net/snmp, or -1. After a line with names comes one with their values. */
+static int64_t find_count(const char *text, const char *group, const char *name)
+{
+    size_t length = strlen(name);
+    const char *names = strstr(text, group), *values = names == NULL ? NULL : strchr(names, '\n'), *rest;
+
+    while (names != NULL && values != NULL) {
+        names += strcspn(names, " \n");
+        values += strcspn(values + 1, " \n") + 1;
+        if (*names != ' ' || *values != ' ')
+            return -1;
+        names++;
+        if (strncmp(names, name, length) == 0 && strchr(" \n", names[length]) != NULL)
+            return text_number(values + 1, &rest);
+    }
+    return -1;
+}
+
+/* Return the sum of two columns of /proc/net/stat/nf_conntrack over its lines, one for each CPU, in hexadecimal digits; -1 without it. */
+static int64_t count_conntrack_failures(void)
+{
+    char text[16384];
+    int failed = -1, drop = -1, column = 0;
+    int64_t sum = 0;
+    const char *at = text;
+
+    if (text_read("/proc/net/stat/nf_conntrack", text, sizeof text) == 0)
+        return -1;
+    for (; *at != '\n' && *at != '\0'; column++) {
+        size_t length;
+
+        at += strspn(at, " ");
+        length = strcspn(at, " \n");
+        failed = length == 13 && strncmp(at, "insert_failed", length) == 0 ? column : failed;
+        drop = length == 4 && strncmp(at, "drop", length) == 0 ? column : drop;
+        at += length;
+    }
+    while (failed >= 0 && *at == '\n' && at[1] != '\0') {
+        at++;
+        for (column = 0; *at != '\n' && *at != '\0'; column++) {
+            int64_t value = 0;
+
+            for (at += strspn(at, " "); text_hex_digit(*at) >= 0; at++)
+                value = value << 4 | text_hex_digit(*at);
+            sum += column == failed || column == drop ? value : 0;
+            at += strspn(at, " ");
+            if (text_hex_digit(*at) < 0 && *at != '\n' && *at != '\0')
+                return -1;
+        }
+    }
+    return failed >= 0 ? sum : -1;
+}
+
+void sample_stack(struct stack_counters *counters)
+{
+    char text[16384];
+
+    memset(counters, 0xff, sizeof *counters); /* -1: unknown */
+    counters->conntrack_failures = count_conntrack_failures();
+    if (text_read("/proc/net/netstat", text, sizeof text) == 0)
+        return;
+    counters->syn_retransmits = find_count(text, "TcpExt:", "TCPSynRetrans");
+    counters->listen_overflows = find_count(text, "TcpExt:", "ListenOverflows");
+    counters->listen_drops = find_count(text, "TcpExt:", "ListenDrops");
+    counters->cookies_sent = find_count(text, "TcpExt:", "SyncookiesSent");
+}
+
 static_assert(offsetof(struct nic_counters, queue_drops) == offsetof(struct rtnl_link_stats64, multicast), "read as a block");
 
 static void take_link(struct nlmsghdr *message, struct nic_counters *counters)

@@ -107,3 +107,8 @@ void sample_nic(const char *interface, struct nic_counters *counters)
     counters->tx_dropped = (int64_t)row.OutDiscards;
     counters->tx_errors = (int64_t)row.OutErrors;
 }
+
+void sample_stack(struct stack_counters *counters)
+{
+    memset(counters, 0xff, sizeof *counters); /* -1: unknown */
+}

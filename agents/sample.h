@@ -55,6 +55,14 @@ struct nic_counters {
     struct wire_counters wire;
 };
 
+/* What the network stack of this namespace counts of connections: of TcpExt in /proc/net/netstat, and connections that the connection
+ * tracking of its firewall refused (insert_failed and drop of /proc/net/stat/nf_conntrack). */
+#define STACK_COUNTS(X) X(syn_retransmits) X(listen_overflows) X(listen_drops) X(cookies_sent) X(conntrack_failures)
+
+struct stack_counters {
+    STACK_COUNTS(AS_COUNTER)
+};
+
 #define CPUS_MAX 256
 
 struct cpu_times {
@@ -82,3 +90,5 @@ void sample_node(struct cpu_times *times);
 int64_t sample_busiest_us(const struct cpu_times *before, const struct cpu_times *after);
 /* Read the counters of `interface`; all are unknown if the name is "" or no interface has it. */
 void sample_nic(const char *interface, struct nic_counters *counters);
+/* Read the counters of the network stack; all are unknown where the system does not report them. */
+void sample_stack(struct stack_counters *counters);

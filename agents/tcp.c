@@ -64,7 +64,7 @@ static int listen_on(struct endpoint *endpoint, int port)
     if (bind(fd, (struct sockaddr *)&address, address_length(&address)) != 0 || listen(fd, FLOWS_MAX) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &length) != 0)
         goto out;
-    if (endpoint->request.work->open != NULL) {
+    if (work_has_datagrams(endpoint->request.work)) {
         /* The port is shared only once nobody else has it. */
         datagram_fd = udp_reserve(&address);
         if (datagram_fd < 0 || (SYSTEM_SHARES_PORTS && udp_share(datagram_fd) != 0))
@@ -111,7 +111,7 @@ static int bind_flow(struct flow *flow)
 
     if (bind(flow->fd, (struct sockaddr *)&here, address_length(&here)) != 0)
         return errno;
-    if (flow->work->open == NULL)
+    if (!work_has_datagrams(flow->work))
         return 0;
     if (getsockname(flow->fd, (struct sockaddr *)&here, &length) != 0)
         return errno;
@@ -131,7 +131,7 @@ static int open_sender(struct endpoint *endpoint, struct flow *flow)
             return -1;
         error = bind_flow(flow);
     }
-    if (error == EADDRINUSE && flow->work->open != NULL)
+    if (error == EADDRINUSE && work_has_datagrams(flow->work))
         endpoint_note(endpoint, error, "bind to the data address: none of %d ports is free for datagrams too", TRIES);
     if (error != 0)
         return note_failure(endpoint, "bind to the data address", error);

@@ -8,8 +8,8 @@ struct flow;
 struct work {
     const char *name;      /* value of the order's key `test`; "": the key is absent */
     const char *transport; /* transport of the kind: "tcp" or "udp" */
-    /* Prepare what a flow needs besides its connection, before the flow counts as open; NULL: nothing. `*reserved` is the receiver's socket
-     * that holds its port for datagrams. Returns 0 or an errno value. */
+    /* Prepare what a flow needs besides its connection, before the flow counts as open; NULL: nothing. `*reserved` is a socket of the
+     * receiver that its flows share: it holds their port for datagrams, or listens for connections. Returns 0 or an errno value. */
     int (*open)(struct flow *flow, int *reserved);
     /* Allocate memory before the start. Returns 0 or an errno value. */
     int (*prepare)(struct flow *flow);
@@ -25,13 +25,19 @@ struct work {
     bool bins;                   /* the receiver can count bytes in bins */
     bool copies;                 /* the kind takes the keys for sending without a copy and for copying what is received */
     bool paced;                  /* the sender sends a message per interval and writes the rows of samples itself */
+    bool connects;               /* the sender opens further connections, one after the other, to a listening socket of the receiver */
     bool bursts;                 /* the receiver counts consecutive lost datagrams */
 };
 
-extern const struct work stream_work, pingpong_work, blast_work, file_work, udp_stream_work, udp_pingpong_work, probe_work;
+extern const struct work stream_work, pingpong_work, blast_work, file_work, connect_work, udp_stream_work, udp_pingpong_work, probe_work;
 
 /* Return the kind with this name over this transport, or NULL. */
 const struct work *work_find(const char *name, const char *transport);
+
+static inline bool work_has_datagrams(const struct work *work)
+{
+    return strcmp(work->transport, "udp") == 0;
+}
 
 /* file.c: make a file in `folder` that disappears when closed. Returns a descriptor, or -1 with errno; EINVAL: the folder is in memory. */
 int file_open(const char *folder, bool sender);

@@ -1,0 +1,264 @@
+/* Connections: the sender opens one, sends a byte and waits for a byte, and one end closes it, then the next. The time to connect is that of
+ * connect(2); with a rate, from the time at which the connection was to begin. The flow keeps the connection that opened it; its end-of-file
+ * ends the flow. The receiver has one more listening socket, which all its flows share. */
+#include "connections.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+
+#include "address.h"
+#include "clock.h"
+#include "flow.h"
+#include "system.h"
+
+#define WAIT_US 50000                 /* after this time a call that waits looks whether the flow is over */
+#define CONNECT_NS (5 * SECOND)       /* time after which an attempt has failed */
+#define LATE_NS MS                    /* a connection that begins this much after its time is late */
+#define NAP_NS MS                     /* rest after an attempt that failed at once, as the next one would, too */
+#define FAILED_AT_ONCE_NS (100 * US)
+
+static bool is_over(const struct flow *flow, int64_t began)
+{
+    int64_t now = clock_now();
+
+    return flow_is_stopping(flow) || now >= flow->start->end_ns || now - began >= CONNECT_NS;
+}
+
+static void set_timeouts(int fd)
+{
+    struct timeval wait = {.tv_usec = WAIT_US};
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+}
+
+static void count_failure(struct connections *counts, int error)
+{
+    int place = 0;
+
+    while (place < FAILURES_MAX - 1 && counts->failed[place].error != 0 && counts->failed[place].error != error)
+        place++;
+    if (counts->failed[place].error == 0)
+        counts->failed[place].error = error;
+    counts->failed[place].count++;
+}
+
+static int64_t read_retransmits(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 ? info.tcpi_total_retrans : 0;
+}
+
+/* Wait until connect(2), which began, has succeeded. Returns 0 or an errno value; EINPROGRESS if the flow is over. */
+static int await_connection(const struct flow *flow, int fd, int64_t began)
+{
+    int error = EINPROGRESS;
+
+    while (error == EINPROGRESS && !is_over(flow, began)) {
+        struct pollfd ready = {.fd = fd, .events = POLLOUT};
+        socklen_t length = sizeof error;
+
+        if (poll(&ready, 1, WAIT_US / 1000) > 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+            error = errno;
+    }
+    return error == EINPROGRESS && clock_now() - began >= CONNECT_NS ? ETIMEDOUT : error;
+}
+
+/* Open a connection from the flow's own address. Returns its descriptor, or -1 with `*error`. */
+static int open_connection(const struct flow *flow, const struct sockaddr_storage *there, int64_t began, int *error)
+{
+    const struct sockaddr_storage *here = &flow->request->bind;
+    int fd = socket(here->ss_family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP), on = 1;
+
+    if (fd < 0) {
+        *error = errno;
+        return -1;
+    }
+    set_timeouts(fd);
+    /* Else bind(2) takes a port that no connection to another address or port may have meanwhile. */
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    *error = sockopts_apply(fd, here->ss_family, true, &flow->request->sockopts) != NULL ||
+                     bind(fd, (const struct sockaddr *)here, address_length(here)) != 0 ||
+                     connect(fd, (const struct sockaddr *)there, address_length(there)) != 0
+                 ? errno
+                 : 0;
+    if (*error == EINPROGRESS || *error == EAGAIN || *error == EINTR)
+        *error = await_connection(flow, fd, began);
+    return fd;
+}
+
+/* Receive one byte, or the end of the connection. Returns the bytes received, or -1 with errno; EINPROGRESS if the flow is over. */
+static int receive_byte(const struct flow *flow, int fd, int64_t began)
+{
+    unsigned char byte;
+    ssize_t got;
+
+    while ((got = recv(fd, &byte, 1, 0)) < 0 && (errno == EAGAIN || errno == EINTR))
+        if (is_over(flow, began)) {
+            errno = clock_now() - began >= CONNECT_NS ? ETIMEDOUT : EINPROGRESS;
+            break;
+        }
+    return (int)got;
+}
+
+/* Exchange a byte each way, and close. Returns 0 or an errno value. */
+static int use_connection(const struct flow *flow, int fd, int64_t began)
+{
+    const unsigned char byte = 0;
+    int got = send(fd, &byte, 1, MSG_NOSIGNAL) == 1 ? receive_byte(flow, fd, began) : -1;
+
+    if (got == 1 && flow->request->closing == CLOSE_RECEIVER)
+        return receive_byte(flow, fd, began) == 0 ? 0 : errno;
+    return got == 1 ? 0 : got == 0 ? ECONNRESET : errno;
+}
+
+/* Open, use and close one connection that was to begin at `began`. Returns 0 or an errno value; EINPROGRESS if the flow is over. */
+static int make_one(struct flow *flow, const struct sockaddr_storage *there, int64_t began)
+{
+    int error, fd = open_connection(flow, there, began, &error);
+
+    if (fd < 0)
+        return error;
+    if (error == 0) {
+        histogram_add(flow->trips, clock_now() - began);
+        error = use_connection(flow, fd, began);
+    }
+    flow->connections->retransmits += read_retransmits(fd);
+    if (error == 0)
+        flow_count(flow, fd, clock_now(), 1);
+    if (error != 0 || flow->request->closing == CLOSE_RESET)
+        system_reset_at_close(fd, true);
+    close(fd);
+    return error;
+}
+
+static void connections_make(struct flow *flow)
+{
+    const struct start *start = flow->start;
+    struct sockaddr_storage there = flow->request->address;
+    int64_t due = start->at_ns + flow->number * start->stagger_ns, left = start->iterations;
+
+    *address_port(&there) = htons((in_port_t)flow->datagram.port);
+    flow->connections->late = start->every_ns > 0 ? 0 : -1;
+    flow->first_byte_ns = clock_now();
+    for (; left > 0 && !flow_is_stopping(flow); left--, due += start->every_ns) {
+        int64_t now = clock_now(), began = start->every_ns > 0 ? due : now;
+        int error;
+
+        if ((start->every_ns > 0 ? due : now) >= start->end_ns)
+            break;
+        if (start->every_ns > 0 && now < due) {
+            flow_sleep_until(flow, due);
+            now = clock_now();
+        }
+        if (now >= start->end_ns || flow_is_stopping(flow))
+            break;
+        flow->connections->late += start->every_ns > 0 && now - due > LATE_NS;
+        error = make_one(flow, &there, began);
+        if (error == EINPROGRESS)
+            break;
+        if (error != 0)
+            count_failure(flow->connections, error);
+        if (error != 0 && clock_now() - now < FAILED_AT_ONCE_NS)
+            clock_sleep_until(now + NAP_NS);
+    }
+}
+
+/* Take one connection: receive a byte, answer with a byte, and close it, first or after the sender. */
+static void serve_one(struct flow *flow, int fd)
+{
+    const unsigned char byte = 0;
+    int64_t began = clock_now();
+
+    if (receive_byte(flow, fd, began) != 1 || send(fd, &byte, 1, MSG_NOSIGNAL) != 1) {
+        system_reset_at_close(fd, true);
+        close(fd);
+        return;
+    }
+    flow_count(flow, fd, clock_now(), 1);
+    if (flow->request->closing != CLOSE_RECEIVER)
+        receive_byte(flow, fd, began);
+    close(fd);
+}
+
+/* Tell whether two addresses are of one host. */
+static bool same_host(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
+{
+    struct sockaddr_storage mine = *one, theirs = *other;
+
+    *address_port(&mine) = *address_port(&theirs) = 0;
+    return address_equal(&mine, &theirs);
+}
+
+static void connections_serve(struct flow *flow)
+{
+    struct sockaddr_storage sender = {0}, peer = {0};
+    socklen_t length = sizeof sender;
+    bool known = getpeername(flow->fd, (struct sockaddr *)&sender, &length) == 0;
+
+    while (!flow_is_stopping(flow)) {
+        int fd;
+
+        length = sizeof peer;
+        fd = accept4(flow->datagram.fd, (struct sockaddr *)&peer, &length, SOCK_CLOEXEC);
+        if (fd >= 0 && known && same_host(&sender, &peer)) {
+            serve_one(flow, fd);
+        } else if (fd >= 0) {
+            system_reset_at_close(fd, true); /* of a stranger */
+            close(fd);
+        } else if (errno == EAGAIN && udp_has_ended(flow)) {
+            break;
+        } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+            clock_sleep_until(clock_now() + NAP_NS); /* no descriptor or memory is left for it */
+        }
+    }
+}
+
+/* Make the listening socket that the flows of a receiver share, on a port of its range if it has one. Returns it, or -1 with errno. */
+static int make_listener(const struct flow *flow)
+{
+    int first = (int)flow->request->first_port, last = (int)flow->request->last_port, fd = -1;
+
+    errno = EADDRINUSE;
+    for (int port = first; port <= last && fd < 0 && errno == EADDRINUSE; port++) {
+        struct sockaddr_storage here = flow->request->address;
+
+        *address_port(&here) = htons((in_port_t)port);
+        fd = socket(here.ss_family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+        if (fd < 0)
+            break;
+        set_timeouts(fd);
+        if (sockopts_apply(fd, here.ss_family, true, &flow->request->sockopts) != NULL ||
+            bind(fd, (struct sockaddr *)&here, address_length(&here)) != 0 || listen(fd, SOMAXCONN) != 0)
+            fd = system_close_failed(fd);
+    }
+    return fd;
+}
+
+/* `*listener` is the socket that the first flow made. */
+static int connections_open(struct flow *flow, int *listener)
+{
+    struct sockaddr_storage here;
+    socklen_t length = sizeof here;
+
+    if (flow->sender)
+        return 0;
+    if (*listener < 0)
+        *listener = make_listener(flow);
+    flow->datagram.fd = *listener < 0 ? -1 : fcntl(*listener, F_DUPFD_CLOEXEC, 0);
+    if (flow->datagram.fd < 0 || getsockname(flow->datagram.fd, (struct sockaddr *)&here, &length) != 0)
+        return errno;
+    flow->datagram.port = ntohs(*address_port(&here));
+    return 0;
+}
+
+static int connections_prepare(struct flow *flow)
+{
+    flow->connections = flow->sender ? calloc(1, sizeof *flow->connections) : NULL;
+    return flow->sender && flow->connections == NULL ? ENOMEM : 0;
+}
+
+const struct work connect_work = {"connect", "tcp", connections_open, connections_prepare, connections_make, connections_serve, flow_end,
+                                  1, 1, .messages = true, .trips = true, .connects = true};

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rigctl.figures.ceilings import CEILING_FIGURES
+from rigctl.figures.connections import CONNECTION_FIGURES
 from rigctl.figures.counters import COUNTER_FIGURES
 from rigctl.figures.datagrams import DATAGRAM_FIGURES
 from rigctl.figures.effective import columns_of_setting
@@ -44,6 +45,8 @@ _TRAFFIC_NAMES: Final = (
     "busy_poll",
     "read",
     "write",
+    "close",
+    "per_second",
     "engine",
 )
 _TRAFFIC: Final = tuple(SETTINGS[name] for name in _TRAFFIC_NAMES)
@@ -116,6 +119,7 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
     ),
     *(column for setting in _TRAFFIC for column in columns_of_setting(setting)),
     *MESSAGE_FIGURES,
+    *CONNECTION_FIGURES,
     DataColumn(
         name="app_rtt_bucket_low_us",
         unit="us",

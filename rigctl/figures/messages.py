@@ -9,7 +9,7 @@ from rigctl.model.latency import percentile_ns
 from rigctl.records import RoundTrips
 from rigctl.settings.setting import ONLY_FLOWS
 
-_MESSAGES: Final = ("pingpong", "blast", "file")
+_MESSAGES: Final = ("pingpong", "blast", "file", "connect")
 _TRIPS: Final = ("pingpong",)
 
 
@@ -26,6 +26,8 @@ def _time_taken_s(group: FlowGroup) -> float | None:
 
 def _bytes_per_s(group: FlowGroup) -> float | None:
     count, elapsed_s = _count(group), _time_taken_s(group)
+    if group.cell.kind.connects:
+        return None
     return count * (group.cell.message_bytes or 0) / elapsed_s if count is not None and elapsed_s else None
 
 
@@ -46,7 +48,7 @@ def _sync_s(group: FlowGroup) -> float | None:
 
 
 def _round_trips_of(group: FlowGroup) -> list[RoundTrips]:
-    found = [side.round_trips for side in group.senders if group.cell.in_messages]
+    found = [side.round_trips for side in group.senders if group.cell.kind.round_trips]
     return [trips for trips in found if trips is not None and trips.count and trips.sum_ns is not None]
 
 
@@ -112,11 +114,15 @@ THROUGHPUT: Final = Figure(
     digits=1,
     compute=_bytes_per_s,
     over_streams=total,
-    kinds=_MESSAGES,
+    kinds=("pingpong", "blast", "file"),
     higher_is_better=True,
     watched=True,
     compared=ComparedAs(
-        lambda cell: cell.in_messages and not cell.kind.round_trips, "throughput", "throughput", "MB/s", scale=1e-6
+        lambda cell: cell.in_messages and not (cell.kind.round_trips or cell.kind.connects),
+        "throughput",
+        "throughput",
+        "MB/s",
+        scale=1e-6,
     ),
 )
 READ_SHARE: Final = Figure(
@@ -171,7 +177,7 @@ MESSAGE_FIGURES: Final = (
         name="messages",
         unit="",
         levels=ONLY_FLOWS,
-        meaning="messages sent; in a pingpong test, messages answered",
+        meaning="messages sent; in a pingpong test, messages answered; in a connect test, connections completed",
         compute=_count,
     ),
     ELAPSED,

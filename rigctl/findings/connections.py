@@ -1,4 +1,4 @@
-"""Sentences on congestion control and Multipath TCP: what nodes support, what was requested, and what was used."""
+"""Sentences on connections: congestion control, Multipath TCP, and what becomes of those that a test opens."""
 
 from typing import Final
 
@@ -73,4 +73,63 @@ SUBFLOW_FAILED: Final = warning(
     "others; test {test}.",
     "Check the link, and that the address stays on its interface.",
     Weight.LOSS,
+)
+PORTS_EXHAUSTED: Final = warning(
+    "ports-exhausted",
+    "{stream} ran out of ports in {tests}: {count} connections failed (EADDRNOTAVAIL). The end that closes first keeps "
+    "a port for a minute (TIME-WAIT), so that {ports:,} ports allow {per_s:,} connections/s.",
+    "Set close: reset, or per_second; or the condition sysctl: net.ipv4.ip_local_port_range, up to 1024 65535.",
+    Weight.BOTTLENECK,
+)
+CONNECTIONS_REFUSED: Final = warning(
+    "connections-refused",
+    "{stream}: {count} connections were refused in {tests} (ECONNREFUSED), as by a firewall that rejects.",
+    "Allow the port in the firewall of {receiver}, and in those between.",
+    Weight.BOTTLENECK,
+)
+CONNECTIONS_UNANSWERED: Final = warning(
+    "connections-unanswered",
+    "{stream}: {count} connections had no answer within 5 s in {tests} (ETIMEDOUT), as with a firewall that drops.",
+    "Look at the firewalls between {sender} and {receiver}, and at their tables of connections.",
+    Weight.BOTTLENECK,
+)
+CONNECTIONS_RESET: Final = warning(
+    "connections-reset",
+    "{stream}: {count} connections were reset after they were established, in {tests} (ECONNRESET).",
+    "Look at the firewalls between {sender} and {receiver}: they may limit connections.",
+    Weight.BOTTLENECK,
+)
+CONNECTIONS_FAILED: Final = warning(
+    "connections-failed", "{stream}: {count} connections failed in {tests} ({error}).", weight=Weight.BOTTLENECK
+)
+SYNS_LOST: Final = warning(
+    "syns-lost",
+    "{sender} sent {count} SYNs again in {tests}: connecting then takes a second or more. {receiver} dropped none.",
+    "Look for losses on the path, and for a firewall that limits new connections.",
+    Weight.LOSS,
+)
+BACKLOG_FULL: Final = warning(
+    "backlog-full",
+    "The queue of {receiver}'s listening socket was full {count} times in {tests}: it dropped connections.",
+    "Raise the condition sysctl: net.core.somaxconn, or give the receiver's threads a processor of their own.",
+    Weight.BOTTLENECK,
+)
+SYN_COOKIES: Final = warning(
+    "syn-cookies",
+    "{receiver} answered {count} SYNs with a cookie in {tests}, as its queue of half-open connections was full.",
+    "Raise the condition sysctl: net.ipv4.tcp_max_syn_backlog and net.core.somaxconn.",
+    Weight.BOTTLENECK,
+)
+CONNTRACK_FULL: Final = warning(
+    "conntrack-full",
+    "Connection tracking of {node} had no room for {count} packets in {tests}.",
+    "On the node, as root: sysctl -w net.netfilter.nf_conntrack_max=262144; or leave these ports untracked.",
+    Weight.BOTTLENECK,
+)
+CONNECTIONS_LATE: Final = note(
+    "connections-late",
+    "{stream}: {pct} % of the connections began more than 1 ms after their time in {tests}, as all flows waited for "
+    "others.",
+    "Give the pair more flows (parallel), or a lower per_second.",
+    Weight.COMPARISON,
 )

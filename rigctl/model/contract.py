@@ -1,5 +1,6 @@
 """Check a repetition: whether requested settings are in effect, and whether the repetition is valid."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -7,7 +8,7 @@ from typing import Final
 
 from rigctl.model.bonds import bond_of_facts
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side
+from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side, by_stream
 from rigctl.settings import ITERATIONS, SETTINGS, WINDOW
 
 _LATE_SHARE: Final = 0.1
@@ -60,6 +61,8 @@ def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator
 
 def reason_unfinished(cell: Cell, flows: Sequence[Flow]) -> str | None:
     """Return the error text if a flow completed no message or fewer than requested; None if all flows finished."""
+    if cell.kind.connects:
+        return _none_connected(cell, flows)
     if cell.message_bytes is None:
         return "the plan does not give the message size"
     wanted = cell[ITERATIONS]
@@ -69,6 +72,26 @@ def reason_unfinished(cell: Cell, flows: Sequence[Flow]) -> str | None:
             asked = "" if wanted is None else f" of {wanted:,}"
             longer = "a longer duration" if wanted is None else "a longer duration, or request fewer"
             return f"{flow.pair}: {done:,}{asked} messages in its {cell.duration_s:g} s. Give it {longer}"
+    return None
+
+
+def _none_connected(cell: Cell, flows: Sequence[Flow]) -> str | None:
+    """Return the error text if a pair completed no connection, or fewer than requested; else None."""
+    wanted = cell[ITERATIONS]
+    for stream, own in by_stream(flows).items():
+        done = sum(flow.sender.bytes for flow in own if flow.sender is not None)
+        counts = [flow.sender.connections for flow in own if flow.sender is not None and flow.sender.connections]
+        failed = Counter[str]()
+        for each in counts:
+            for name, count in each.failed:
+                failed[name] += count
+        if done == 0:
+            why = ", ".join(f"{count} × {name}" for name, count in failed.most_common())
+            return f"{stream}: no connection was completed in {cell.sending_s:g} s{f': {why}' if why else ''}"
+        if wanted is not None and done + failed.total() < wanted * cell.parallel:
+            return (
+                f"{stream}: {done:,} of {wanted * cell.parallel:,} connections in {cell.sending_s:g} s. Give it longer"
+            )
     return None
 
 
@@ -84,8 +107,8 @@ def impossible_reason(cell: Cell, flows: Sequence[Flow]) -> str | None:
         for node, side in ((sender, sent), (receiver, received)):
             if side is not None and (reason := _contradictory(side)) is not None:
                 return f"{node} reports {reason}. Its agent is not rigctl's"
-        if sent is None or received is None:
-            continue
+        if sent is None or received is None or cell.kind.connects:
+            continue  # a connection may be served by the thread of another flow
         pairs = [(received.bytes, _most_bytes(cell, sent), "bytes")]
         if sent.datagrams is not None and received.datagrams is not None:
             pairs.insert(0, (received.datagrams.count, sent.datagrams.count, "datagrams"))

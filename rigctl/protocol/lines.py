@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.protocol.host_facts import HostReply
-from rigctl.records import Datagrams, Side
+from rigctl.records import Connections, Datagrams, Side
 from rigctl.records.flat import GRANTED, GROUPS, side_from
 
 VERSION: Final = 5
@@ -53,6 +53,9 @@ WireNumber: TypeAlias = Annotated[int, Field(ge=0, le=MOST_ON_A_LINE)]
 Identifier: TypeAlias = Annotated[int, Field(ge=1, le=MOST_ON_A_LINE)]
 Endpoint: TypeAlias = Annotated[int, BeforeValidator(_endpoint)]
 WireText: TypeAlias = Annotated[str, AfterValidator(printable)]  # terminal control characters become `?`
+ErrorName: TypeAlias = Annotated[str, Field(pattern="^E[A-Z0-9]{1,15}$")]  # of an errno value, as ETIMEDOUT
+FailedCount: TypeAlias = Annotated[tuple[ErrorName, WireNumber], Field(strict=False)]
+_MOST_FAILURES: Final = 8
 TimeBucket: TypeAlias = Annotated[tuple[WireNumber, WireNumber], Field(strict=False)]  # bucket, count of its values
 
 
@@ -126,6 +129,20 @@ class FlowDatagrams:
     datagrams: Datagrams
 
 
+class FlowConnections(_Line):
+    """What one end of a flow counted of the connections that it opened; each failure is an errno name and its count."""
+
+    id: Identifier
+    flow: WireNumber
+    late: WireNumber | None
+    retransmits: WireNumber
+    failed: Annotated[list[FailedCount], Field(max_length=_MOST_FAILURES)]
+
+    @property
+    def connections(self) -> Connections:
+        return Connections(tuple(self.failed), self.late, self.retransmits)
+
+
 class FlowBuckets(_Line):
     """Part of a flow's histogram: buckets in rising order, each with its count of round trips or loss bursts."""
 
@@ -171,7 +188,9 @@ class PcapPiece(_Line):
     pcap: str
 
 
-ReportLine: TypeAlias = FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowBins | Captured | PcapPiece
+ReportLine: TypeAlias = (
+    FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowConnections | FlowBins | Captured | PcapPiece
+)
 """A line of a report, except the last line."""
 AgentLine: TypeAlias = Hello | Busy | ProgressLine | EndpointEnd | Answer | ReportLine
 
@@ -186,6 +205,7 @@ _PIECES: Final[dict[str, type[AgentLine]]] = {
     "pcap": PcapPiece,
     "bins": FlowBins,
     "rows": FlowRows,
+    "failed": FlowConnections,
 }
 """Maps a key that only one type of report line has to this type."""
 _DATAGRAMS: Final = {"datagrams" if each.name == "count" else each.name: each.name for each in fields(Datagrams)}

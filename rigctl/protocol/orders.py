@@ -50,6 +50,7 @@ class Order:
         "size": (1, 2**40),
         "rate": (1, 10**12),
         "burst": (1, 1_000_000),
+        "per_second": (1, 1_000_000),
         "bin_us": (100, 1_000_000),
         "capture": (4096, 2**26),
         "iterations": (1, 10**9),
@@ -164,6 +165,7 @@ class Start(Order):
     burst: int | None = None  # most datagrams that a late sender with a rate sends at once; None: 10 ms of traffic
     bin_us: int | None = None  # length of the intervals (bins) in which a receiver counts bytes; None: no bins
     capture: int | None = None  # most bytes of the file of captured frame headers; None: no capture
+    per_second: int | None = None  # connections per second of all flows; None: as soon as the last one is closed
     hold_us: int | None = None  # pause in µs after a flow's first send at `at_ns`; None: 1000
 
 

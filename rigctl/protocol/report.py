@@ -13,13 +13,14 @@ from rigctl.protocol.lines import (
     Captured,
     FlowBins,
     FlowBuckets,
+    FlowConnections,
     FlowDatagrams,
     FlowRows,
     FlowTotals,
     PcapPiece,
     ReportLine,
 )
-from rigctl.records import Bins, Datagrams, NicCounters, NodeUsage, Series, Side
+from rigctl.records import Bins, Connections, Datagrams, NicCounters, NodeUsage, Series, Side, StackCounters
 
 ROWS_LIMIT: Final = 500_000
 """Most sample rows of a report, enough for 128 flows of 3000 samples. A faulty agent thus cannot exhaust the memory."""
@@ -29,7 +30,8 @@ _RACE_NS: Final = 1_000_000
 MOST_BUCKET: Final = 4351
 """Highest number of a histogram bucket, that of the value 2⁴⁰ - 1 (docs/reference/agent-protocol.md, "Histogram")."""
 _NIC: Final = frozenset(each.name for each in fields(NicCounters))
-_USAGE: Final = frozenset(each.name for each in fields(NodeUsage)) - {"node", "throttled", "nic"}
+_STACK: Final = frozenset(each.name for each in fields(StackCounters))
+_USAGE: Final = frozenset(each.name for each in fields(NodeUsage)) - {"node", "throttled", "nic", "stack"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,13 @@ def endpoint_report(node: str, parts: Iterable[ReportLine], last: Answer) -> End
 
 
 def _report(node: str, parts: Iterable[ReportLine], last: dict[str, int | None]) -> EndpointReport:
-    if last.keys() != {"endpoint", *_NIC, *_USAGE}:
-        raise ValueError(f'"endpoint", {", ".join(sorted(_USAGE | _NIC))} in its last line')
+    if last.keys() != {"endpoint", *_NIC, *_STACK, *_USAGE}:
+        raise ValueError(f'"endpoint", {", ".join(sorted(_USAGE | _NIC | _STACK))} in its last line')
     endpoint, strangers = last["endpoint"], last["strangers"]
     if not endpoint or strangers is None:
         raise ValueError('numbers for "endpoint" and "strangers"')
     nic = NicCounters(**{name: last[name] for name in _NIC})
+    stack = StackCounters(**{name: last[name] for name in _STACK})
     counts: dict[str, Any] = {name: last[name] for name in _USAGE}
     flows: dict[int, _Flow] = {}
     capture, pcap = None, bytearray()
@@ -81,7 +84,12 @@ def _report(node: str, parts: Iterable[ReportLine], last: dict[str, int | None])
         raise ValueError(f"a capture of {size} bytes, got {len(pcap)}")
     return EndpointReport(
         endpoint,
-        NodeUsage(node=node, nic=None if nic == NicCounters() else nic, **counts),
+        NodeUsage(
+            node=node,
+            nic=None if nic == NicCounters() else nic,
+            stack=None if stack == StackCounters() else stack,
+            **counts,
+        ),
         tuple(flows[number].whole() for number in known),
         capture,
         bytes(pcap),
@@ -95,13 +103,14 @@ class _Flow:
     number: int
     side: Side | None = None
     datagrams: Datagrams | None = None
+    connections: Connections | None = None
     columns: list[str] = field(default_factory=list)
     rows: list[list[int]] = field(default_factory=list)
     buckets: list[tuple[int, int]] = field(default_factory=list)
     bin_us: int | None = None
     bins: list[int] = field(default_factory=list)
 
-    def take(self, part: FlowTotals | FlowDatagrams | FlowRows | FlowBuckets | FlowBins) -> None:
+    def take(self, part: FlowTotals | FlowDatagrams | FlowConnections | FlowRows | FlowBuckets | FlowBins) -> None:
         match part:
             case FlowTotals():
                 if self.side is not None:
@@ -111,6 +120,10 @@ class _Flow:
                 if self.datagrams is not None:
                     raise ValueError(f"one line of datagram counts for flow {self.number}, got two")
                 self.datagrams = part.datagrams
+            case FlowConnections():
+                if self.connections is not None:
+                    raise ValueError(f"one line of connections for flow {self.number}, got two")
+                self.connections = part.connections
             case FlowBuckets():
                 self.buckets += part.buckets
             case FlowBins():
@@ -140,6 +153,7 @@ class _Flow:
             self.side,
             histogram=tuple(self.buckets),
             datagrams=self.datagrams,
+            connections=self.connections,
             bins=None if self.bin_us is None else Bins(0, self.bin_us, tuple(self.bins)),
             series=Series(_absolute(self.columns, self.rows)),
         )

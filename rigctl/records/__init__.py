@@ -7,6 +7,7 @@ monotonic clock of the *controller*, corrected by the measured clock offset, unl
 from rigctl.records.measured import (
     Bins,
     Capture,
+    Connections,
     Copying,
     Datagrams,
     DiskTimes,
@@ -19,6 +20,7 @@ from rigctl.records.measured import (
     RoundTrips,
     Series,
     Side,
+    StackCounters,
     TcpInfo,
     by_stream,
 )

@@ -29,6 +29,15 @@ class Datagrams:
 
 
 @dataclass(frozen=True, slots=True)
+class Connections:
+    """Counts of the connections that a sender opened one after the other; the bytes of its side are those completed."""
+
+    failed: tuple[tuple[str, int], ...] = ()  # how many failed, by the name of the errno value
+    late: int | None = None  # with a rate: how many began more than 1 ms after their time
+    retransmits: int | None = None  # segments sent again, SYNs among them (tcpi_total_retrans)
+
+
+@dataclass(frozen=True, slots=True)
 class Bins:
     """The bytes that a receiver read in successive bins of time. Bin i begins at `start_ns` + i × `width_us`."""
 
@@ -129,6 +138,7 @@ class Side:
     # numbers of datagrams lost in a row at a UDP receiver.
     histogram: tuple[tuple[int, int], ...] = ()
     datagrams: Datagrams | None = None  # counts of datagrams; None for TCP
+    connections: Connections | None = None  # counts of a sender that opens connections; None: of others
     bins: Bins | None = None  # bytes per bin at a receiver, if Cell.bin_us requests bins; else None
     series: Series = field(default_factory=Series)
     granted: Settings = NO_SETTINGS  # effective values of settings that have no field here
@@ -247,6 +257,17 @@ class NicCounters:
 
 
 @dataclass(frozen=True, slots=True)
+class StackCounters:
+    """By how much the counters of a node's network stack rose meanwhile. Source: TcpExt of /proc/net/netstat."""
+
+    syn_retransmits: int | None = None  # SYN and SYN-ACK segments sent again (TCPSynRetrans)
+    listen_overflows: int | None = None  # connections that found the queue of a listening socket full
+    listen_drops: int | None = None  # SYNs dropped for lack of room, overflows among them
+    cookies_sent: int | None = None  # SYN-ACKs with a cookie, as the queue of half-open connections was full
+    conntrack_failures: int | None = None  # connections for which connection tracking had no room (nf_conntrack)
+
+
+@dataclass(frozen=True, slots=True)
 class PortSeries:
     """Readings of the counters of a switch port, from the last before a repetition to the first after the repetition.
 
@@ -295,6 +316,7 @@ class NodeUsage:
     throttled: bool | None = None  # Raspberry Pi: True if the firmware throttled the CPU; None for other nodes
     strangers: int = 0  # number of connections that the agent dropped, as they did not send the test's token
     nic: NicCounters | None = None
+    stack: StackCounters | None = None
     busiest_cpu_us: int | None = None  # CPU time of the busiest CPU, which may be full of interrupts
     node_irq_us: int | None = None  # part of `node_busy_us` spent in interrupts (irq and softirq)
     throttled_us: int | None = None  # time in which a CPU quota held back the agent (cpu.stat)

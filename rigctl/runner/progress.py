@@ -12,6 +12,7 @@ from rigctl.base.units import format_bytes
 from rigctl.base.values import mean_of_all, total
 from rigctl.display.layout import short_rate
 from rigctl.figures import FlowGroup
+from rigctl.figures.connections import PER_S
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, THROUGHPUT, over_flows
 from rigctl.findings.text import pct_text
@@ -67,7 +68,7 @@ def _call_each(listeners: Sequence[Callable[..., None]], *event: object) -> None
 def _words(cell: Cell, pairs: Literal["count", "names"]) -> dict[str, str]:
     """Return the settings of a test as texts, by name of the setting."""
     words = records.settings_words(cell, pairs)
-    if cell.in_messages and cell.message_bytes is not None:
+    if cell.in_messages and cell.message_bytes is not None and not cell.kind.connects:
         times = f"{cell[ITERATIONS]:,} × " if cell[ITERATIONS] is not None else ""
         words["messages"] = f"{times}{format_bytes(cell.message_bytes)}"
         words.pop("size", None)  # the size of a ping-pong by UDP is its message size
@@ -234,6 +235,8 @@ class Columns:
 
 
 def _unit(cell: Cell) -> str:
+    if cell.kind.connects:
+        return "Connections/s"
     return _MBPS if not cell.in_messages else "Median µs" if cell.kind.round_trips else "MB/s"
 
 
@@ -246,6 +249,8 @@ def stream_values(cell: Cell, result: Repetition) -> list[float | None]:
 def _value(cell: Cell, flows: Sequence[Flow], window_s: float | None) -> float | None:
     if len(flows) != cell.parallel:
         return None
+    if cell.kind.connects:
+        return PER_S.of(FlowGroup(cell, flows))
     if cell.kind.round_trips:
         return over_flows(ROUND_TRIP_P50, (FlowGroup(cell, [flow]) for flow in flows))
     if cell.in_messages:

@@ -29,6 +29,7 @@ from rigctl.scenario.pairs import choose_pairs, has_foreign_pairs, pairs_option,
 from rigctl.scenario.schema import ScenarioFile, ScenarioKeys
 from rigctl.scenario.shares import share_mistakes, with_rates
 from rigctl.settings import (
+    CLOSE,
     CONDITION,
     DIRECTION,
     ENGINE,
@@ -185,7 +186,9 @@ def _cell(number: int, test: Test, model: ScenarioKeys, conditions: Mapping[str,
         row |= {WINDOW: total // row[PARALLEL]}
     if kind.files:
         row |= {ITERATIONS: 1, READ: row[READ] or "disk", WRITE: row[WRITE] or "disk"}
-    size = row[SIZE]
+    if kind.connects:
+        row |= {CLOSE: row[CLOSE] or "reset"}
+    size = 1 if kind.connects else row[SIZE]
     if size is None and kind.counts == "datagrams":
         size = fitting_bytes(rig, taken, condition)
     return Cell(

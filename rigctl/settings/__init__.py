@@ -20,7 +20,20 @@ from rigctl.settings.sockets import (
     WINDOW_TOTAL,
     ZEROCOPY,
 )
-from rigctl.settings.traffic import BURST, BUSY_POLL, ITERATIONS, LATENCY, MAX_RATE, RATE, READ, SIZE, TRANSPORT, WRITE
+from rigctl.settings.traffic import (
+    BURST,
+    BUSY_POLL,
+    CLOSE,
+    ITERATIONS,
+    LATENCY,
+    MAX_RATE,
+    PER_SECOND,
+    RATE,
+    READ,
+    SIZE,
+    TRANSPORT,
+    WRITE,
+)
 
 SETTINGS: Final[dict[str, Setting[Any]]] = {
     setting.name: setting
@@ -39,6 +52,8 @@ SETTINGS: Final[dict[str, Setting[Any]]] = {
         READ,
         WRITE,
         BUSY_POLL,
+        CLOSE,
+        PER_SECOND,
         *OF_CONNECTIONS,
         PLACEMENT,
         DIRECTION,

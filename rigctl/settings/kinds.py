@@ -22,6 +22,7 @@ class Kind:
     order: str | None = None  # value of `test=` in the agent protocol; None for streams
     sizes: tuple[int, int] = (1, 2**40)  # least and most bytes of a message, datagram or file, in this order
     round_trips: bool = False  # True if each message is answered and its round-trip time measured
+    connects: bool = False  # True if the sender opens connections, one after the other; each counts as one message
     # Assumed speed of a disk, for the longest time to create files before the start. None: the kind has no files.
     prepare_bytes_per_s: int | None = None
 
@@ -50,9 +51,10 @@ PINGPONG: Final = Kind(
     "pingpong", "Ping-pong", "messages", "messages", order="pingpong", sizes=(1, 2**24), round_trips=True
 )
 BLAST: Final = Kind("blast", "Blast", "messages", "messages", order="blast", sizes=(1, 2**24))
+CONNECT: Final = Kind("connect", "Connections", "messages", "connections", order="connect", sizes=(1, 1), connects=True)
 FILE: Final = Kind("file", "File transfer", "messages", "files", bins=True, order="file", prepare_bytes_per_s=5_000_000)
 
-KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (TCP, UDP, PINGPONG, BLAST, FILE)}
+KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (TCP, UDP, PINGPONG, BLAST, FILE, CONNECT)}
 
 AGENT: Final = "agent"
 IPERF3: Final = "iperf3"

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate, parse_bytes, parse_duration, parse_rate
-from rigctl.settings.kinds import AGENT, BLAST, FILE, PINGPONG, TCP, UDP, Kind
+from rigctl.settings.kinds import AGENT, BLAST, CONNECT, FILE, PINGPONG, TCP, UDP, Kind
 from rigctl.settings.setting import (
     BUCKETS,
     DEFAULT,
@@ -125,11 +125,11 @@ SIZE: Final[Setting[int | None]] = Setting(
 )
 ITERATIONS: Final[Setting[int | None]] = Setting(
     name="iterations",
-    meaning="Messages of each flow, 1 to 1,000,000,000. Default: as many as the duration allows.",
+    meaning="Messages, or connections, of each flow, 1 to 1,000,000,000. Default: as many as the duration allows.",
     parse=lambda name, value: parse_whole(name, value, 1, _MAX_ITERATIONS, 10_000),
     schema={"type": "integer", "minimum": 1, "maximum": _MAX_ITERATIONS, "examples": [10000]},
     unset=None,
-    kinds=(PINGPONG, BLAST),
+    kinds=(PINGPONG, BLAST, CONNECT),
     engines=(AGENT,),
     columns=(as_column("iterations", "", "requested number of messages per flow; empty: as many as the time allows"),),
     hint=". To measure more often use repeat",
@@ -228,6 +228,29 @@ BUSY_POLL: Final = flag(
         as_column("busy_poll", "", "true: both ends were to wait without sleeping (busy polling); empty: not set"),
     ),
     phrase=None,
+)
+CLOSE: Final[Setting[str | None]] = choice(
+    "close",
+    ("reset", "sender", "receiver"),
+    meaning="Test connect: who closes a connection. reset: the sender, by RST, which leaves nothing. sender, receiver: "
+    "the end that closes first, which keeps the connection in TIME-WAIT for a minute. Default: reset.",
+    kinds=(CONNECT,),
+    engines=(AGENT,),
+    order=OrderKey("close"),
+    columns=(as_column("close", "", "who closes each connection: reset, sender or receiver"),),
+    phrase=lambda who: f"close {who}",
+)
+PER_SECOND: Final = whole_number(
+    "per_second",
+    1,
+    1_000_000,
+    1000,
+    meaning="Test connect: connections per second of each pair, begun at equal intervals and shared by its flows. "
+    "Default: each flow opens a connection as soon as its last one is closed.",
+    kinds=(CONNECT,),
+    engines=(AGENT,),
+    columns=(as_column("per_second", "", "requested connections per second of a pair; empty: one after the other"),),
+    phrase=lambda count: f"{count} connections/s",
 )
 LATENCY: Final[Setting[int | None]] = Setting(
     name="latency",

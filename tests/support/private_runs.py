@@ -16,7 +16,7 @@ KEPT: Final = frozenset(
     {
         "RunInfo.run", "RunInfo.versions", "RunPlan.virtual", "Cell.test", "Cell.transport", "Cell.engine",
         "HostSetting.kind", "HostSetting.value", "Expectation.column", "Expectation.text", "Expectation.words",
-        "Against.setting", "PortSeries.source", "Series.columns", "PortSeries.columns",
+        "Against.setting", "Connections.failed", "PortSeries.source", "Series.columns", "PortSeries.columns",
     }
 )  # fmt: skip
 """Texts from closed lists, settings, and identifiers that rigctl made."""
@@ -38,6 +38,7 @@ KEPT_FACTS: Final = frozenset(
         "cpu_model",
         "cpus",
         "eee",
+        "pause",
         "governor",
         "power_plan",
         "idle_state",

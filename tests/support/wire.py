@@ -44,6 +44,11 @@ LAST = {
     "symbol_errors": None,
     "fec_corrected": None,
     "fec_uncorrectable": None,
+    "syn_retransmits": 2,
+    "listen_overflows": 0,
+    "listen_drops": 0,
+    "cookies_sent": 0,
+    "conntrack_failures": None,
 } | {f"{way}_{what}": 1 for way in ("rx", "tx") for what in ("bytes", "packets", "dropped", "errors")}
 COUNTS = {"frames": 3, "lost": None, "bytes": 5, "cut": False}
 

@@ -1,0 +1,196 @@
+"""The report part on tests that open connections: rate, time to connect, and why connections failed."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import Final
+
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.messages import MessageResult
+from rigctl.base.values import divide, total_of_known
+from rigctl.figures import connections as figures
+from rigctl.findings import Finding, Sentence, Statement, Weight, tests
+from rigctl.findings import connections as said
+from rigctl.findings.repetitions import exclusion_texts
+from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named, time_text
+from rigctl.records import StackCounters
+from rigctl.report.blocks import Column, Part, Table
+from rigctl.report.tables import requested
+from rigctl.report.tables.columns import (
+    ColumnOf,
+    RowHead,
+    count_texts,
+    each,
+    fill_column,
+    number_column,
+    table_of,
+    to_digits,
+)
+from rigctl.report.tables.messages import microseconds
+from rigctl.settings import CLOSE, PARALLEL, PER_SECOND
+
+SECTION: Final = "connections"
+_METHOD: Final = (
+    "Each flow opens a connection, sends a byte, waits for a byte, and opens the next one when this one is closed. The "
+    "time to connect is that of connect(2). With per_second, connections begin at equal intervals, and the time counts "
+    "from the beginning that was due."
+)
+_PERCENTILES: Final = (
+    "Percentiles come from a histogram, within 0.4 %, and are given where at least ten connections took longer."
+)
+_TIME_WAIT_S: Final = 60
+_USUAL_PORTS: Final = 28_232
+"""Ports of net.ipv4.ip_local_port_range as Linux sets it, 32768 to 60999."""
+_LATE_SHARE: Final = 0.01
+_OF_ERRORS: Final = {
+    "EADDRNOTAVAIL": said.PORTS_EXHAUSTED,
+    "ECONNREFUSED": said.CONNECTIONS_REFUSED,
+    "ETIMEDOUT": said.CONNECTIONS_UNANSWERED,
+    "ECONNRESET": said.CONNECTIONS_RESET,
+}
+
+
+def part(view: RunView) -> Part:
+    """Return the report part on tests that open connections; `view` has only these."""
+    findings = [*_answer(view.messages), *_failures(view.messages), *_of_nodes(view), *_late(view.messages)]
+    return Part(findings=tuple(findings), results=_table(view.messages), method=(_METHOD, _PERCENTILES))
+
+
+def _answer(results: Sequence[MessageResult]) -> Iterator[Finding]:
+    """Yield the answer: the highest rate, how long connecting takes there, and whether connections failed."""
+    known = [result for result in results if _rate(result)]
+    if not known:
+        return
+    best, several = max(known, key=_rate), len(known) > 1
+    rate = f"{_rate(best):,.0f} connections/s"
+    text = f"Up to {rate} ({best.stream}, {plural(best.cell.parallel, 'flow')})" if several else rate
+    statements = [Statement(text, known, lambda own: _rate(own) <= _rate(best))]
+    middle_us, high_us = best[figures.CONNECT_P50], best[figures.CONNECT_P99]
+    if middle_us is not None:
+        high = "" if high_us is None else f" (p99 {time_text(high_us)})"
+        text += f"; connecting takes {time_text(middle_us)}{high}"
+    failed = [result for result in known if result[figures.CONNECT_FAILED]]
+    words = f"{count_text(best[figures.CONNECT_FAILED])} failed" if failed else "none failed"
+    if failed and several:
+        words = f"connections failed in {tests_named([f'test {own.cell.number}' for own in failed], 'as')}"
+    statements.append(Statement(words, failed or known, lambda own: bool(own[figures.CONNECT_FAILED]) is bool(failed)))
+    yield Finding(
+        "connections",
+        f"{text}; {words}",
+        Weight.ANSWER,
+        subject=tests([best.cell.number]),
+        numbers={"connections_per_s": _rate(best), "connect_p50_us": middle_us},
+        brief=rate,
+        statements=tuple(statements),
+    )
+
+
+def _rate(result: MessageResult) -> float:
+    return result[figures.PER_S] or 0.0
+
+
+def _failures(results: Sequence[MessageResult]) -> Iterator[Finding]:
+    """Yield for each pair and error how many connections failed by it, and in which tests."""
+    counts: dict[tuple[str, str], list[tuple[MessageResult, int]]] = {}
+    for result in results:
+        for error, count in figures.failures_of(result.group).items():
+            counts.setdefault((str(result.stream), error), []).append((result, count))
+    for (stream, error), own in counts.items():
+        number, ends = sum(count for _, count in own), own[0][0].stream
+        words = {"stream": stream, "count": count_text(number), "tests": _named(result for result, _ in own)}
+        words |= {"sender": ends.sender, "receiver": ends.receiver, "error": error}
+        sentence: Sentence = _OF_ERRORS.get(error, said.CONNECTIONS_FAILED)
+        ports = {"ports": _USUAL_PORTS, "per_s": _USUAL_PORTS // _TIME_WAIT_S}
+        about = tests(result.cell.number for result, _ in own)
+        yield sentence.say(about, {"connections_failed": number}, **ports, **words)
+
+
+def _of_nodes(view: RunView) -> Iterator[Finding]:
+    """Yield what the network stacks of the nodes counted: SYNs sent again, full queues, connection tracking."""
+    for stream in dict.fromkeys(result.stream for result in view.messages):
+        sender, receiver = stream.ends
+        sent, taken = (_counted(view, node) for node in (sender, receiver))
+        words = {"sender": sender, "receiver": receiver}
+        dropped = _sum(taken, "listen_drops")
+        resent = _sum(sent, "syn_retransmits")
+        if resent and dropped == 0:
+            yield _say(said.SYNS_LOST, sent, "syn_retransmits", words)
+        if _sum(taken, "listen_overflows"):
+            yield _say(said.BACKLOG_FULL, taken, "listen_overflows", words)
+        if _sum(taken, "cookies_sent"):
+            yield _say(said.SYN_COOKIES, taken, "cookies_sent", words)
+    for node in dict.fromkeys(node for result in view.messages for node in result.stream.ends):
+        counts = _counted(view, node)
+        if _sum(counts, "conntrack_failures"):
+            yield _say(said.CONNTRACK_FULL, counts, "conntrack_failures", {"node": node})
+
+
+_Counted = Sequence[tuple[int, StackCounters]]
+"""The numbers of tests, and what a node's stack counted in a repetition of each."""
+
+
+def _counted(view: RunView, node: str) -> _Counted:
+    return [
+        (repetition.cell, usage.stack)
+        for repetition in view.repetitions
+        for usage in repetition.nodes
+        if usage.node == node and usage.stack is not None
+    ]
+
+
+def _sum(counts: _Counted, name: str) -> int | None:
+    return total_of_known(getattr(stack, name) for _, stack in counts)
+
+
+def _say(sentence: Sentence, counts: _Counted, name: str, words: dict[str, str]) -> Finding:
+    numbers = sorted({cell for cell, stack in counts if getattr(stack, name)})
+    count = _sum(counts, name) or 0
+    own = {"count": count_text(count), "tests": f"test{'s' * (len(numbers) > 1)} {numbers_text(numbers)}"}
+    return sentence.say(tests(numbers), {name: count}, **own, **words)
+
+
+def _late(results: Sequence[MessageResult]) -> Iterator[Finding]:
+    """Yield for each test how many connections began late, if they are more than a few."""
+    for result in results:
+        late, begun = result[figures.CONNECT_LATE], (result[figures.COMPLETED], result[figures.CONNECT_FAILED])
+        share = divide(late, total_of_known(begun))
+        if share is not None and share > _LATE_SHARE:
+            number = result.cell.number
+            words = {"stream": str(result.stream), "pct": pct_text(100 * share, 2), "tests": f"test {number}"}
+            yield said.CONNECTIONS_LATE.say(tests([number]), {"connections_late": late}, **words)
+
+
+def _named(results: Iterable[MessageResult]) -> str:
+    numbers = sorted({result.cell.number for result in results})
+    return f"test{'s' * (len(numbers) > 1)} {numbers_text(numbers)}"
+
+
+def _table(results: Sequence[MessageResult]) -> Table:
+    """Return the table with a row for each test and pair."""
+    first = {result.cell.number: id(result) for result in reversed(results)}
+
+    def head(result: MessageResult) -> RowHead:
+        own = result.exclusions if first[result.cell.number] == id(result) else ()
+        return RowHead(result.cell.number, exclusion_texts(own), bool(result.elapsed_s))
+
+    columns: list[ColumnOf[MessageResult]] = [
+        requested.TEST_COLUMN.of,
+        requested.CONDITION_COLUMN.of,
+        lambda rows: fill_column(Column("Pair", "", "requested", words=True), [str(row.stream) for row in rows]),
+        requested.varying_column(PARALLEL, "Flows").of,
+        requested.requested_column(CLOSE, "Closed by").of,
+        requested.varying_column(PER_SECOND, "Per second").of,
+        *(setting.of for setting in requested.OF_ALL),
+        requested.PLACEMENT_COLUMN.of,
+        each(Column("Connections", minor=2), lambda row: row[figures.COMPLETED], "{:,}".format),
+        number_column("Connections/s", "", itemgetter(figures.PER_S), to_digits(3, 0), "measured", -1),
+        microseconds("Connect p50", itemgetter(figures.CONNECT_P50), -1),
+        microseconds("p90", itemgetter(figures.CONNECT_P90), 1),
+        microseconds("p99", itemgetter(figures.CONNECT_P99), -1),
+        microseconds("p99.9", itemgetter(figures.CONNECT_P999), 2),
+        microseconds("max", itemgetter(figures.CONNECT_MAX), 1),
+        number_column("Failed", "", itemgetter(figures.CONNECT_FAILED), count_texts, "measured", -1),
+        number_column("Sent again", "", itemgetter(figures.CONNECT_RETRANSMITS), count_texts, "measured", 1),
+    ]
+    if any(result[figures.CONNECT_LATE] is not None for result in results):
+        columns.append(number_column("Late", "", itemgetter(figures.CONNECT_LATE), count_texts, "measured", 1))
+    return table_of(results, columns, head, label="Connections")

@@ -16,6 +16,7 @@
 #define LATE_NS MS                    /* a connection that begins this much after its time is late */
 #define NAP_NS MS                     /* rest after an attempt that failed at once, as the next one would, too */
 #define FAILED_AT_ONCE_NS (100 * US)
+#define PARKED_MAX 64 /* most connections that a receiver's thread leaves aside */
 
 static bool is_over(const struct flow *flow, int64_t began)
 {
@@ -166,21 +167,77 @@ static void connections_make(struct flow *flow)
     }
 }
 
-/* Take one connection: receive a byte, answer with a byte, and close it, first or after the sender. */
-static void serve_one(struct flow *flow, int fd)
-{
-    const unsigned char byte = 0;
-    int64_t began = clock_now();
+/* A connection that a receiver accepted, and that is not closed yet. */
+struct taken {
+    int fd;
+    bool answered;
+    int64_t since;
+};
 
-    if (receive_byte(flow, fd, began) != 1 || send(fd, &byte, 1, MSG_NOSIGNAL) != 1) {
-        system_reset_at_close(fd, true);
-        close(fd);
-        return;
-    }
-    flow_count(flow, fd, clock_now(), 1);
-    if (flow->request->closing != CLOSE_RECEIVER)
-        receive_byte(flow, fd, began);
+/* What a receiver's thread leaves aside for others while nothing comes: a firewall may have cut it, or its sender is far away. */
+struct parking {
+    struct taken taken[PARKED_MAX];
+    int count;
+};
+
+static void reset(int fd)
+{
+    system_reset_at_close(fd, true);
     close(fd);
+}
+
+/* Go on with a connection: receive its byte, answer with a byte, and close it, first or after the sender. Returns false if nothing came. */
+static bool serve(struct flow *flow, struct taken *taken)
+{
+    unsigned char byte = 0;
+    ssize_t got = recv(taken->fd, &byte, 1, 0);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (got == 1 && !taken->answered && send(taken->fd, &byte, 1, MSG_NOSIGNAL) == 1) {
+        flow_count(flow, taken->fd, clock_now(), 1);
+        taken->answered = true;
+        if (flow->request->closing != CLOSE_RECEIVER)
+            return serve(flow, taken);
+        close(taken->fd);
+    } else if (got == 0 && taken->answered) {
+        close(taken->fd);
+    } else {
+        reset(taken->fd);
+    }
+    return true;
+}
+
+static void park(struct parking *parking, const struct taken *taken)
+{
+    if (parking->count == PARKED_MAX) { /* the first one has waited longest */
+        reset(parking->taken[0].fd);
+        memmove(parking->taken, parking->taken + 1, (size_t)--parking->count * sizeof *parking->taken);
+    }
+    parking->taken[parking->count++] = *taken;
+}
+
+/* Wait until a connection comes, or something to one of those parked, and serve the latter. */
+static void serve_parked(struct flow *flow, struct parking *parking)
+{
+    struct pollfd polls[PARKED_MAX + 1];
+    int left = 0, count = parking->count;
+
+    for (int i = 0; i < count; i++)
+        polls[i] = (struct pollfd){.fd = parking->taken[i].fd, .events = POLLIN};
+    polls[count] = (struct pollfd){.fd = flow->datagram.fd, .events = POLLIN};
+    poll(polls, (nfds_t)count + 1, WAIT_US / 1000);
+    for (int i = 0; i < count; i++) {
+        struct taken *taken = &parking->taken[i];
+
+        if (polls[i].revents != 0 && serve(flow, taken))
+            continue;
+        if (clock_now() - taken->since >= CONNECT_NS)
+            reset(taken->fd);
+        else
+            parking->taken[left++] = *taken;
+    }
+    parking->count = left;
 }
 
 /* Tell whether two addresses are of one host. */
@@ -192,28 +249,43 @@ static bool same_host(const struct sockaddr_storage *one, const struct sockaddr_
     return address_equal(&mine, &theirs);
 }
 
+/* Accept a connection of the flow's own sender. Returns its descriptor, or -1 with errno. */
+static int accept_own(const struct flow *flow, const struct sockaddr_storage *sender)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t length = sizeof peer;
+    int fd = accept4(flow->datagram.fd, (struct sockaddr *)&peer, &length, SOCK_CLOEXEC);
+
+    if (fd < 0 || same_host(sender, &peer))
+        return fd;
+    reset(fd); /* of a stranger */
+    errno = ECONNABORTED;
+    return -1;
+}
+
 static void connections_serve(struct flow *flow)
 {
-    struct sockaddr_storage sender = {0}, peer = {0};
+    struct sockaddr_storage sender = {0};
+    struct parking parking = {.count = 0};
     socklen_t length = sizeof sender;
-    bool known = getpeername(flow->fd, (struct sockaddr *)&sender, &length) == 0;
 
+    if (getpeername(flow->fd, (struct sockaddr *)&sender, &length) != 0)
+        return;
     while (!flow_is_stopping(flow)) {
-        int fd;
+        struct taken taken = {.since = clock_now()};
 
-        length = sizeof peer;
-        fd = accept4(flow->datagram.fd, (struct sockaddr *)&peer, &length, SOCK_CLOEXEC);
-        if (fd >= 0 && known && same_host(&sender, &peer)) {
-            serve_one(flow, fd);
-        } else if (fd >= 0) {
-            system_reset_at_close(fd, true); /* of a stranger */
-            close(fd);
-        } else if (errno == EAGAIN && udp_has_ended(flow)) {
+        if (parking.count > 0)
+            serve_parked(flow, &parking);
+        taken.fd = accept_own(flow, &sender);
+        if (taken.fd >= 0 && !serve(flow, &taken))
+            park(&parking, &taken);
+        else if (taken.fd < 0 && errno == EAGAIN && udp_has_ended(flow))
             break;
-        } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+        else if (taken.fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
             clock_sleep_until(clock_now() + NAP_NS); /* no descriptor or memory is left for it */
-        }
     }
+    while (parking.count > 0)
+        reset(parking.taken[--parking.count].fd);
 }
 
 /* Make the listening socket that the flows of a receiver share, on a port of its range if it has one. Returns it, or -1 with errno. */

@@ -267,6 +267,7 @@ class Report:
         assert self.last["ok"], self.last
         self.totals = {line["flow"]: line for line in lines if "bytes" in line}
         self.datagrams = {line["flow"]: line for line in lines if "datagrams" in line}
+        self.connections = {line["flow"]: line for line in lines if "failed" in line}
         self.buckets: dict[int, list[list[int]]] = {flow: [] for flow in self.totals}
         self.rows: dict[int, list[list[int]]] = {flow: [] for flow in self.totals}
         self.columns: list[str] = []

@@ -18,6 +18,8 @@ KINDS = {
     "busy pingpong": ("test=pingpong size=100 busy=1", ""),
     "blast": ("test=blast size=4000", ""),
     "file": ("test=file size=1000000000000 disk=0", ""),
+    "connect": ("test=connect size=1 close=reset", ""),
+    "connect with a rate": ("test=connect size=1 close=receiver", "per_second=500"),
     "udp": ("transport=udp size=400", "rate=5000000 bin_us=1000"),
     "udp as fast as it goes": ("transport=udp size=1472", ""),
     "udp pingpong": ("transport=udp test=pingpong size=64", ""),

@@ -46,9 +46,11 @@ static void begin_flow_line(int64_t id, const struct flow *flow)
 
 static void write_totals(int64_t id, const struct flow *flow)
 {
-    const struct tcp_totals *totals = &flow->totals;
+    struct tcp_totals unknown;
+    const struct tcp_totals *totals = flow->work->connects ? &unknown : &flow->totals; /* not of the connection that opened the flow */
     const struct histogram *trips = flow->trips;
 
+    sample_clear(&unknown);
     begin_flow_line(id, flow);
     line_add_count("bytes", flow->bytes);
     line_add_count("first_byte_ns", unknown_if_zero(flow->first_byte_ns));

@@ -32,6 +32,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "incast": ("incast",),
     "interference": ("interference",),
     "stratus-udp": ("stratus-udp",),
+    "connections": ("connections",),
     "nettest-pingpong": ("nettest-pingpong-100k",),
     "nettest-blast": ("nettest-blast",),
     "das2-quick-8g": ("das2-quick",),

@@ -7,16 +7,18 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.values import divide, total_of_known
+from rigctl.figures import Figure
 from rigctl.figures import connections as figures
 from rigctl.findings import Finding, Sentence, Statement, Weight, tests
 from rigctl.findings import connections as said
 from rigctl.findings.repetitions import exclusion_texts
-from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named, time_text
+from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named
 from rigctl.records import StackCounters
 from rigctl.report.blocks import Column, Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
+    NumberText,
     RowHead,
     count_texts,
     each,
@@ -25,7 +27,7 @@ from rigctl.report.tables.columns import (
     table_of,
     to_digits,
 )
-from rigctl.report.tables.messages import microseconds
+from rigctl.report.tables.messages import microseconds, to_microseconds
 from rigctl.settings import CLOSE, PARALLEL, PER_SECOND
 
 SECTION: Final = "connections"
@@ -65,9 +67,9 @@ def _answer(results: Sequence[MessageResult]) -> Iterator[Finding]:
     text = f"Up to {rate} ({best.stream}, {plural(best.cell.parallel, 'flow')})" if several else rate
     statements = [Statement(text, known, lambda own: _rate(own) <= _rate(best))]
     middle_us, high_us = best[figures.CONNECT_P50], best[figures.CONNECT_P99]
+    middle, high = (_printed(results, figure) for figure in (figures.CONNECT_P50, figures.CONNECT_P99))
     if middle_us is not None:
-        high = "" if high_us is None else f" (p99 {time_text(high_us)})"
-        text += f"; connecting takes {time_text(middle_us)}{high}"
+        text += f"; connecting takes {middle(middle_us)} µs{'' if high_us is None else f' (p99 {high(high_us)} µs)'}"
     failed = [result for result in known if result[figures.CONNECT_FAILED]]
     words = f"{count_text(best[figures.CONNECT_FAILED])} failed" if failed else "none failed"
     if failed and several:
@@ -82,6 +84,11 @@ def _answer(results: Sequence[MessageResult]) -> Iterator[Finding]:
         brief=rate,
         statements=tuple(statements),
     )
+
+
+def _printed(results: Sequence[MessageResult], figure: Figure[float]) -> NumberText:
+    """Return the format that the table has for the times of a figure."""
+    return to_microseconds([result[figure] for result in results])
 
 
 def _rate(result: MessageResult) -> float:

@@ -88,10 +88,9 @@ def _none_connected(cell: Cell, flows: Sequence[Flow]) -> str | None:
         if done == 0:
             why = ", ".join(f"{count} × {name}" for name, count in failed.most_common())
             return f"{stream}: no connection was completed in {cell.sending_s:g} s{f': {why}' if why else ''}"
-        if wanted is not None and done + failed.total() < wanted * cell.parallel:
-            return (
-                f"{stream}: {done:,} of {wanted * cell.parallel:,} connections in {cell.sending_s:g} s. Give it longer"
-            )
+        asked = 0 if wanted is None else wanted * cell.parallel
+        if done + failed.total() < asked:
+            return f"{stream}: {done:,} of {asked:,} connections in {cell.sending_s:g} s. Give it a longer duration"
     return None
 
 

@@ -151,7 +151,7 @@ def _sum(counts: _Counted, name: str) -> int | None:
 def _say(sentence: Sentence, counts: _Counted, name: str, words: dict[str, str]) -> Finding:
     numbers = sorted({cell for cell, stack in counts if getattr(stack, name)})
     count = _sum(counts, name) or 0
-    own = {"count": count_text(count), "tests": f"test{'s' * (len(numbers) > 1)} {numbers_text(numbers)}"}
+    own = {"count": count_text(count), "tests": numbers_text(numbers)}
     return sentence.say(tests(numbers), {name: count}, **own, **words)
 
 
@@ -167,8 +167,7 @@ def _late(results: Sequence[MessageResult]) -> Iterator[Finding]:
 
 
 def _named(results: Iterable[MessageResult]) -> str:
-    numbers = sorted({result.cell.number for result in results})
-    return f"test{'s' * (len(numbers) > 1)} {numbers_text(numbers)}"
+    return numbers_text(sorted({result.cell.number for result in results}))
 
 
 def _table(results: Sequence[MessageResult]) -> Table:

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from builders import TOP_NS, bucket_of
+from known import known
 from wire import COUNTS, LAST, TOTALS, parsed
 
 from rigctl.base.errors import NodeError
 from rigctl.protocol.lines import Answer
 from rigctl.protocol.report import MOST_BUCKET, EndpointReport, endpoint_report
-from rigctl.records import Bins, Datagrams, NicCounters
+from rigctl.records import Bins, Connections, Datagrams, NicCounters, StackCounters
 
 
 def report(*parts: Any, **last: Any) -> EndpointReport:
@@ -47,6 +48,10 @@ def datagrams(flow: int = 0) -> Any:
     return parsed(flow=flow, datagrams=9, burst=None, segmented=None, **dict.fromkeys(names))
 
 
+def connections(flow: int = 0, *failed: tuple[str, int]) -> Any:
+    return parsed(flow=flow, late=None, retransmits=3, failed=[list(each) for each in failed])
+
+
 def pcap(data: bytes) -> Any:
     return parsed(pcap=base64.b64encode(data).decode())
 
@@ -78,6 +83,7 @@ def test_a_last_sample_a_moment_before_the_one_before_is_put_beside_it(back_ns: 
         ([bins(0, 1), bins(1, 1, bin_us=600)], "bin 1 of flow 0 as the next, as wide as those before"),
         ([totals()], "one line of totals for flow 0, got two"),
         ([datagrams(), datagrams()], "one line of datagram counts for flow 0, got two"),
+        ([connections(), connections()], "one line of connections for flow 0, got two"),
         ([datagrams(1)], "totals of every flow from 0, got those of [0]"),
         ([buckets(flow=1)], "totals of every flow from 0, got those of [0]"),
         ([totals(2)], "totals of every flow from 0, got those of [0, 2]"),
@@ -85,6 +91,16 @@ def test_a_last_sample_a_moment_before_the_one_before_is_put_beside_it(back_ns: 
 )
 def test_a_report_that_does_not_fit_together_is_refused(values: list[Any], expected: str) -> None:
     assert broken(totals(), *values).startswith(expected)
+
+
+def test_connections_belong_to_their_flow() -> None:
+    first, second = report(totals(), totals(1), connections(1, ("ETIMEDOUT", 2))).sides
+    assert (first.connections, second.connections) == (None, Connections((("ETIMEDOUT", 2),), None, 3))
+
+
+def test_what_the_network_stack_counted_is_unknown_where_none_of_it_is_known() -> None:
+    assert known(report().usage.stack).syn_retransmits == 2
+    assert report(**dict.fromkeys(each.name for each in fields(StackCounters))).usage.stack is None
 
 
 def test_flows_come_in_the_order_of_their_numbers() -> None:

@@ -1,6 +1,6 @@
 /* Connections: the sender opens one, sends a byte and waits for a byte, and one end closes it, then the next. The time to connect is that of
- * connect(2); with a rate, from the time at which the connection was to begin. The flow keeps the connection that opened it; its end-of-file
- * ends the flow. The receiver has one more listening socket, which all its flows share. */
+ * connect(2); with a rate, from the time at which the connection was to begin, which moves if the sender's thread itself woke late. The flow keeps
+ * the connection that opened it; its end-of-file ends the flow. The receiver has one more listening socket, which all its flows share. */
 #include "connections.h"
 
 #include <linux/tcp.h>
@@ -145,18 +145,23 @@ static void connections_make(struct flow *flow)
     flow->connections->late = start->every_ns > 0 ? 0 : -1;
     flow->first_byte_ns = clock_now();
     for (; left > 0 && !flow_is_stopping(flow); left--, due += start->every_ns) {
-        int64_t now = clock_now(), began = start->every_ns > 0 ? due : now;
+        int64_t now = clock_now(), began = now;
         int error;
 
-        if ((start->every_ns > 0 ? due : now) >= start->end_ns)
-            break;
-        if (start->every_ns > 0 && now < due) {
-            flow_sleep_until(flow, due);
-            now = clock_now();
+        if (start->every_ns > 0) {
+            if (due >= start->end_ns)
+                break;
+            if (now < due) {
+                flow_sleep_until(flow, due);
+                now = clock_now();
+                /* That this thread woke late is no fault of the path: all that follows is due later. */
+                due = now - due > LATE_NS ? now : due;
+            }
+            began = due;
+            flow->connections->late += now - began > LATE_NS;
         }
         if (now >= start->end_ns || flow_is_stopping(flow))
             break;
-        flow->connections->late += start->every_ns > 0 && now - due > LATE_NS;
         error = make_one(flow, &there, began);
         if (error == EINPROGRESS)
             break;

@@ -8,7 +8,7 @@
 enum closing { CLOSE_RESET, CLOSE_SENDER, CLOSE_RECEIVER };
 
 struct connections {
-    int64_t late;        /* how many began more than 1 ms after their time; -1: no time was given */
+    int64_t late;        /* how many began more than 1 ms after their time, as the last one took too long; -1: no time was given */
     int64_t retransmits; /* segments that the sender's kernel sent again, SYNs among them */
     struct {
         int error; /* errno value; 0: unused */

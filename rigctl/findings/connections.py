@@ -128,8 +128,8 @@ CONNTRACK_FULL: Final = warning(
 )
 CONNECTIONS_LATE: Final = note(
     "connections-late",
-    "{stream}: {pct} % of the connections began more than 1 ms after their time in {tests}, as all flows waited for "
-    "others.",
+    "{stream}: {pct} % of the connections began more than 1 ms after their time in {tests}, as the one before took "
+    "too long.",
     "Give the pair more flows (parallel), or a lower per_second.",
     Weight.COMPARISON,
 )

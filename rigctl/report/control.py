@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.control import SUBTRACTED, Added, added_to_control
+from rigctl.figures.connections import CONNECT_P50, CONNECT_P99
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, ROUND_TRIP_P99
 from rigctl.figures.probes import LOADED, LOADED_P99
@@ -25,8 +26,12 @@ NONE_IN_COMMON: Final = note(
 )
 _MARKS: Final[dict[Comparison, Literal["warn", "good"]]] = {Comparison.WORSE: "warn", Comparison.BETTER: "good"}
 _TITLE: Final = "Beside the control"
-_TRIPS: Final = ((ROUND_TRIP_P50, ROUND_TRIP_P99), (LOADED, LOADED_P99))
-"""Medians of round trips, each with the percentile that belongs to it."""
+_TRIPS: Final = (
+    (ROUND_TRIP_P50, ROUND_TRIP_P99, "round trip"),
+    (LOADED, LOADED_P99, "round trip"),
+    (CONNECT_P50, CONNECT_P99, "time to connect"),
+)
+"""Medians of times, each with the percentile that belongs to it, and what the times are of."""
 
 
 def part(view: RunView) -> Part | None:
@@ -44,11 +49,11 @@ def part(view: RunView) -> Part | None:
 def _findings(found: Sequence[Added]) -> Iterator[Finding]:
     """Yield what the switch adds to the round trip of the smallest message, and whether it loses more."""
     parts, statements = [], []
-    for middle, high in _TRIPS:
+    for middle, high, name in _TRIPS:
         first = next((one for one in found if one.figure is middle), None)
         if first is not None:
             tail = next((one for one in found if (one.stream, one.cell, one.figure) == (*_place(first), high)), None)
-            parts.append(_added_text(first, tail))
+            parts.append(_added_text(first, tail, name))
             statements.append(Statement(parts[-1], [first], lambda one: bool(one.change.before)))
             break
     losses = [one for one in found if one.figure is LOSS]
@@ -66,12 +71,12 @@ def _findings(found: Sequence[Added]) -> Iterator[Finding]:
         yield Finding("control", text, Weight.EXPECTED, subject=subject, statements=tuple(statements))
 
 
-def _added_text(first: Added, tail: Added | None) -> str:
-    """Return what is added to a round trip, with the percentile of `tail`; nothing that chance may explain."""
+def _added_text(first: Added, tail: Added | None, name: str) -> str:
+    """Return what is added to a time, with the percentile of `tail`; nothing that chance may explain."""
     if not first.told:
-        return f"adds nothing to the round trip that its repetitions tell from the control ({_interval(first).text} µs)"
+        return f"adds nothing to the {name} that its repetitions tell from the control ({_interval(first).text} µs)"
     more = f" (p99 {_amount(tail)})" if tail is not None and tail.told else ""
-    return f"adds {_amount(first)} µs to the round trip of the control{more}{_few(first)}"
+    return f"adds {_amount(first)} µs to the {name} of the control{more}{_few(first)}"
 
 
 def _place(one: Added) -> tuple[object, object]:

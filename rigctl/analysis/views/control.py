@@ -11,6 +11,7 @@ from rigctl.analysis.nights.comparison import keys_of_tests
 from rigctl.analysis.run_view import RunView
 from rigctl.base.values import group_by
 from rigctl.figures import Figure
+from rigctl.figures.connections import CONNECT_P50, CONNECT_P99, PER_S
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, ROUND_TRIP_P99
 from rigctl.figures.probes import IDLE, LOADED, LOADED_P99
@@ -22,6 +23,9 @@ from rigctl.results.rows import RepetitionResults
 SUBTRACTED: Final[Mapping[Figure[float], str]] = {
     ROUND_TRIP_P50: "round trip p50, µs",
     ROUND_TRIP_P99: "round trip p99, µs",
+    CONNECT_P50: "time to connect p50, µs",
+    CONNECT_P99: "time to connect p99, µs",
+    PER_S: "connections/s",
     GOODPUT: "goodput, Mbit/s",
     LOSS: "loss, %",
     IDLE: "idle round trip p50, µs",

@@ -1,5 +1,6 @@
 """Connections, opened and closed one after the other: how many, who closes them, what becomes of those that fail."""
 
+import signal
 import socket
 import time
 from contextlib import suppress
@@ -84,6 +85,20 @@ def test_a_connection_that_waited_for_its_turn_is_timed_from_the_time_that_was_d
     _, sender = ran(lab.start, "per_second=1000000", extra=work(), duration_ms=300)
     assert sender.connections[0]["late"] > 0
     assert sender.totals[0]["rtt_max_ns"] > 50_000_000
+
+
+def test_a_sender_that_sleeps_too_long_is_not_a_slow_path(lab: Lab) -> None:
+    receiver, sender = lab.start(), lab.start()
+    joined(receiver, sender, extra=work())
+    begin(receiver, LONG_MS)
+    at_ns = begin(sender, LONG_MS, "iterations=40 per_second=2", time.monotonic_ns() + 10**9)
+    sender.process.send_signal(signal.SIGSTOP)  # before the first one is due
+    eventually(lambda: time.monotonic_ns() > at_ns + 3 * 10**9)
+    sender.process.send_signal(signal.SIGCONT)
+    eventually(lambda: progressed(receiver))
+    _, sent = stopped(receiver, sender)
+    assert sent.connections[0]["late"] == 0  # not all at once, those that were due meanwhile
+    assert sent.totals[0]["rtt_max_ns"] < 2 * 10**9  # the first was due 3 s before
 
 
 def test_ports_that_run_out_are_failures_and_not_a_lower_rate_in_silence(lab: Lab) -> None:

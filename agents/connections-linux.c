@@ -139,11 +139,12 @@ static void connections_make(struct flow *flow)
 {
     const struct start *start = flow->start;
     struct sockaddr_storage there = flow->request->address;
-    int64_t due = start->at_ns + flow->number * start->stagger_ns, left = start->iterations;
+    int64_t woke = clock_now(), left = start->iterations;
+    int64_t due = (woke - start->at_ns > LATE_NS ? woke : start->at_ns) + flow->number * start->stagger_ns;
 
     *address_port(&there) = htons((in_port_t)flow->datagram.port);
     flow->connections->late = start->every_ns > 0 ? 0 : -1;
-    flow->first_byte_ns = clock_now();
+    flow->first_byte_ns = woke;
     for (; left > 0 && !flow_is_stopping(flow); left--, due += start->every_ns) {
         int64_t now = clock_now(), began = now;
         int error;

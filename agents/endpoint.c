@@ -65,6 +65,10 @@ struct endpoint *endpoint_new(int64_t number, bool sender, int64_t flows, const 
     endpoint->request = *request;
     endpoint->flow_count = (int)flows;
     endpoint->openings.listen_fd = endpoint->openings.datagram_fd = -1;
+    /* -1: unknown, until it starts. */
+    memset(&endpoint->life.before, 0xff, sizeof endpoint->life.before);
+    memset(&endpoint->life.nic, 0xff, sizeof endpoint->life.nic);
+    memset(&endpoint->life.stack, 0xff, sizeof endpoint->life.stack);
     for (int i = 0; i < endpoint->flow_count; i++)
         flow_init(&endpoint->flows[i], i, sender, &endpoint->request, &endpoint->start);
     *last = endpoint;

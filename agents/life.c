@@ -85,7 +85,6 @@ int life_start(struct endpoint *endpoint)
     }
     sample_nic(request->interface, &endpoint->life.nic);
     sample_stack(&endpoint->life.stack);
-    memset(&endpoint->life.before, 0xff, sizeof endpoint->life.before); /* -1: unknown */
     endpoint->life.next_sample_ns = endpoint->start.at_ns + request->interval_ns;
     for (int i = 0; i < endpoint->flow_count && error == 0; i++)
         error = prepare(&endpoint->flows[i]);

@@ -13,7 +13,7 @@ from rigctl.findings import Finding, Sentence, Statement, Weight, tests
 from rigctl.findings import connections as said
 from rigctl.findings.repetitions import exclusion_texts
 from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named
-from rigctl.records import StackCounters
+from rigctl.records import StackCounters, Status
 from rigctl.report.blocks import Column, Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
@@ -139,6 +139,7 @@ def _counted(view: RunView, node: str) -> _Counted:
     return [
         (repetition.cell, usage.stack)
         for repetition in view.repetitions
+        if repetition.status is Status.OK
         for usage in repetition.nodes
         if usage.node == node and usage.stack is not None
     ]

@@ -9,7 +9,7 @@ import json
 import pytest
 from lab import Lab, firewall
 from processes import eventually
-from talk import Line, Talk, completed, flowing, joined, ran, reports, started, stopped
+from talk import Line, Talk, completed, flowing, joined, ran, report_of, reports, settings, started, stopped
 
 from rigctl.model.capture import retransmits_seen, segments
 
@@ -30,6 +30,15 @@ def test_what_went_through_the_interface_is_in_the_report(lab: Lab) -> None:
 def test_an_interface_that_is_not_named_or_not_there_is_unknown(lab: Lab, interface: str) -> None:
     received, _ = ran(lab.start, duration_ms=50, extra=interface)
     assert [received.last[name] for name in (*COUNTERS, "queue_drops", "carrier_changes")] == [None] * 10
+
+
+def test_an_endpoint_that_failed_before_its_start_has_counted_nothing(lab: Lab) -> None:
+    lab.run("ping", "-c", "1", "127.0.0.1")  # the interface's own counters are not 0
+    sender = lab.start()
+    refused = sender.ask(f"connect endpoint=1 address=127.0.0.1 port=9 bind=127.0.0.1 {settings(extra='interface=lo')}")
+    assert refused["error"] == "ECONNREFUSED"
+    last = report_of(sender).last
+    assert {last[name] for name in (*COUNTERS, "queue_drops", "listen_drops", "node_busy_us", "span_us")} == {None}
 
 
 def test_drops_of_the_sender_s_queue_are_counted_as_the_kernel_counts_them(lab: Lab) -> None:

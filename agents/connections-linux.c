@@ -16,7 +16,8 @@
 #define LATE_NS MS                    /* a connection that begins this much after its time is late */
 #define NAP_NS MS                     /* rest after an attempt that failed at once, as the next one would, too */
 #define FAILED_AT_ONCE_NS (100 * US)
-#define PARKED_MAX 64 /* most connections that a receiver's thread leaves aside */
+#define PARKED_MAX 256 /* most connections that a receiver's thread leaves aside */
+#define PARKED_NS (2 * CONNECT_NS) /* and for how long: its sender gives up first, so that the error is always the sender's */
 
 static bool is_over(const struct flow *flow, int64_t began)
 {
@@ -192,11 +193,12 @@ static void reset(int fd)
     close(fd);
 }
 
-/* Go on with a connection: receive its byte, answer with a byte, and close it, first or after the sender. Returns false if nothing came. */
-static bool serve(struct flow *flow, struct taken *taken)
+/* Go on with a connection: receive its byte, answer with a byte, and close it, first or after the sender. `flags` are those of recv(2).
+ * Returns false if nothing came. */
+static bool serve(struct flow *flow, struct taken *taken, int flags)
 {
     unsigned char byte = 0;
-    ssize_t got = recv(taken->fd, &byte, 1, 0);
+    ssize_t got = recv(taken->fd, &byte, 1, flags);
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
@@ -204,7 +206,7 @@ static bool serve(struct flow *flow, struct taken *taken)
         flow_count(flow, taken->fd, clock_now(), 1);
         taken->answered = true;
         if (flow->request->closing != CLOSE_RECEIVER)
-            return serve(flow, taken);
+            return serve(flow, taken, flags);
         close(taken->fd);
     } else if (got == 0 && taken->answered) {
         close(taken->fd);
@@ -236,9 +238,9 @@ static void serve_parked(struct flow *flow, struct parking *parking)
     for (int i = 0; i < count; i++) {
         struct taken *taken = &parking->taken[i];
 
-        if (polls[i].revents != 0 && serve(flow, taken))
+        if (polls[i].revents != 0 && serve(flow, taken, MSG_DONTWAIT))
             continue;
-        if (clock_now() - taken->since >= CONNECT_NS)
+        if (clock_now() - taken->since >= PARKED_NS)
             reset(taken->fd);
         else
             parking->taken[left++] = *taken;
@@ -274,19 +276,24 @@ static void connections_serve(struct flow *flow)
     struct sockaddr_storage sender = {0};
     struct parking parking = {.count = 0};
     socklen_t length = sizeof sender;
+    int64_t looked = 0;
 
     if (getpeername(flow->fd, (struct sockaddr *)&sender, &length) != 0)
         return;
     while (!flow_is_stopping(flow)) {
         struct taken taken = {.since = clock_now()};
 
+        /* Connections that a firewall has cut may wait in the queue by the thousand: a sender that has ended needs none of them. */
+        if (taken.since - looked >= WAIT_US * US) {
+            looked = taken.since;
+            if (udp_has_ended(flow))
+                break;
+        }
         if (parking.count > 0)
             serve_parked(flow, &parking);
         taken.fd = accept_own(flow, &sender);
-        if (taken.fd >= 0 && !serve(flow, &taken))
+        if (taken.fd >= 0 && !serve(flow, &taken, parking.count > 0 ? MSG_DONTWAIT : 0))
             park(&parking, &taken);
-        else if (taken.fd < 0 && errno == EAGAIN && udp_has_ended(flow))
-            break;
         else if (taken.fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
             clock_sleep_until(clock_now() + NAP_NS); /* no descriptor or memory is left for it */
     }

@@ -180,11 +180,12 @@ static int64_t find_count(const char *text, const char *group, const char *name)
     return -1;
 }
 
-/* Return the sum of two columns of /proc/net/stat/nf_conntrack over its lines, one for each CPU, in hexadecimal digits; -1 without it. */
+/* Return the sum of the column `drop` of /proc/net/stat/nf_conntrack over its lines, one for each CPU, in hexadecimal digits; -1 without
+ * it. What is in `insert_failed` is in `drop`, too. */
 static int64_t count_conntrack_failures(void)
 {
     char text[16384];
-    int failed = -1, drop = -1, column = 0;
+    int drop = -1, column = 0;
     int64_t sum = 0;
     const char *at = text;
 
@@ -195,24 +196,23 @@ static int64_t count_conntrack_failures(void)
 
         at += strspn(at, " ");
         length = strcspn(at, " \n");
-        failed = length == 13 && strncmp(at, "insert_failed", length) == 0 ? column : failed;
         drop = length == 4 && strncmp(at, "drop", length) == 0 ? column : drop;
         at += length;
     }
-    while (failed >= 0 && *at == '\n' && at[1] != '\0') {
+    while (drop >= 0 && *at == '\n' && at[1] != '\0') {
         at++;
         for (column = 0; *at != '\n' && *at != '\0'; column++) {
             int64_t value = 0;
 
             for (at += strspn(at, " "); text_hex_digit(*at) >= 0; at++)
                 value = value << 4 | text_hex_digit(*at);
-            sum += column == failed || column == drop ? value : 0;
+            sum += column == drop ? value : 0;
             at += strspn(at, " ");
             if (text_hex_digit(*at) < 0 && *at != '\n' && *at != '\0')
                 return -1;
         }
     }
-    return failed >= 0 ? sum : -1;
+    return drop >= 0 ? sum : -1;
 }
 
 void sample_stack(struct stack_counters *counters)

@@ -56,7 +56,7 @@ struct nic_counters {
 };
 
 /* What the network stack of this namespace counts of connections: of TcpExt in /proc/net/netstat, and connections that the connection
- * tracking of its firewall refused (insert_failed and drop of /proc/net/stat/nf_conntrack). */
+ * tracking of its firewall refused (drop of /proc/net/stat/nf_conntrack). */
 #define STACK_COUNTS(X) X(syn_retransmits) X(listen_overflows) X(listen_drops) X(cookies_sent) X(conntrack_failures)
 
 struct stack_counters {

@@ -3,12 +3,11 @@
 import signal
 import socket
 import time
-from contextlib import suppress
 
 import pytest
 from lab import Lab, firewall
 from processes import eventually
-from talk import LONG_MS, Report, Start, Talk, begin, completed, flowing, joined, ran, report_of, started, stopped
+from talk import LONG_MS, Report, Start, begin, completed, flowing, joined, progressed, ran, report_of, started, stopped
 
 COUNT = 60
 
@@ -95,7 +94,7 @@ def test_a_sender_that_sleeps_too_long_is_not_a_slow_path(lab: Lab) -> None:
     sender.process.send_signal(signal.SIGSTOP)  # before the first one is due
     eventually(lambda: time.monotonic_ns() > at_ns + 3 * 10**9)
     sender.process.send_signal(signal.SIGCONT)
-    eventually(lambda: progressed(receiver))
+    progressed(receiver)
     _, sent = stopped(receiver, sender)
     assert sent.connections[0]["late"] == 0  # not all at once, those that were due meanwhile
     assert sent.totals[0]["rtt_max_ns"] < 2 * 10**9  # the first was due 3 s before
@@ -150,6 +149,21 @@ def test_a_connection_that_is_reset_in_use_has_failed(lab: Lab) -> None:
     assert sum(found.values()) > 0
 
 
+@pytest.mark.parametrize("flags", ["rst", "fin"])
+def test_an_end_that_never_comes_does_not_hold_the_next_connection(lab: Lab, flags: str) -> None:
+    # A reset is not sent again; the receiver waits for it in vain.
+    close = {"rst": "reset", "fin": "sender"}[flags]
+    receiver, sender = lab.start(), lab.start()
+    joined(receiver, sender, extra=work(close))
+    (port,) = receiver.listening_ports()
+    firewall(lab, f"tcp dport {port} tcp flags & ({flags} | syn) == {flags} counter drop")
+    begin(receiver, LONG_MS)
+    begin(sender, LONG_MS, f"iterations={5 * COUNT}")
+    completed(sender)  # one a 10 s would be longer than the longest deadline
+    completed(receiver)
+    assert total(report_of(sender)) == 5 * COUNT
+
+
 def test_strangers_are_reset_and_not_counted(lab: Lab) -> None:
     receiver, sender = lab.start(), lab.start()
     joined(receiver, sender, extra=work())
@@ -185,7 +199,7 @@ def test_who_is_connected_and_says_nothing_does_not_hold_the_others(start: Start
 @pytest.mark.parametrize("end", ["sender", "receiver"])
 def test_an_order_to_stop_ends_it_soon(start: Start, end: str) -> None:
     receiver, sender, _ = flowing(start, extra=work())
-    eventually(lambda: progressed(receiver))
+    progressed(receiver)
     if end == "sender":
         received, sent = stopped(receiver, sender)
         assert 0 < total(sent) <= total(received) <= total(sent) + 1
@@ -194,10 +208,3 @@ def test_an_order_to_stop_ends_it_soon(start: Start, end: str) -> None:
         receiver.event("ended")
         assert sender.ask("stop endpoint=1")["ok"]
         sender.event("ended")
-
-
-def progressed(receiver: Talk) -> bool:
-    with suppress(TimeoutError):
-        return int(receiver.event("progress")["bytes"].get("1", 0)) > 0
-    time.sleep(0.01)
-    return False

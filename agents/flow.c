@@ -343,6 +343,9 @@ void flow_stop(struct flow *flow)
     /* Only the thread ends the connection, after its last datagram: the receiver would count datagrams after the end as lost. */
     if (flow->sender && flow->datagram.fd >= 0)
         return;
+    /* A reply that arrives after SHUT_RD would reset the connection. The thread looks often whether it was stopped (requests.c). */
+    if (flow->sender && flow->work->scheduled)
+        return;
     /* SHUT_WR still delivers a sender's queued data. SHUT_RD wakes whoever waits for a message or an end-of-file that never comes. */
     shutdown(flow->fd, !flow->sender ? SHUT_RD : flow->work->trips ? SHUT_RDWR : SHUT_WR);
 }
@@ -396,6 +399,7 @@ void flow_free(struct flow *flow)
     free(flow->trips);
     free(flow->datagram.counts);
     free(flow->connections);
+    free(flow->schedule);
     free(flow->bins.bytes);
     free(flow->marks);
     free(flow->multipath);

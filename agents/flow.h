@@ -5,6 +5,7 @@
 #include "datagrams.h"
 #include "histogram.h"
 #include "placement.h"
+#include "requests.h"
 #include "sample.h"
 #include "work.h"
 
@@ -16,6 +17,7 @@
 #define COLUMNS_SENDER 6     /* columns of a sender's samples: t_ns bytes retransmits rtt_us cwnd mss … */
 #define COLUMNS_ADVERTISED 7 /* columns of a sender if the kernel also reports the last one: advertised_window */
 #define DATA_BYTES (512 << 10)
+#define REPLIES_NS INT64_C(2000000000) /* time after the end for which a sender of requests waits for replies */
 
 /* The content of an order `listen` or `connect`. */
 struct request {
@@ -27,6 +29,7 @@ struct request {
     struct sockopts sockopts;
     const struct work *work;
     int64_t size; /* bytes of a message, datagram or file */
+    int64_t reply; /* bytes of the reply to a request */
     /* The following flags are 1 or 0. */
     int64_t busy;     /* poll for messages without sleeping */
     int64_t zerocopy; /* send with MSG_ZEROCOPY */
@@ -46,7 +49,7 @@ struct start {
     int64_t iterations; /* most messages of each flow */
     int64_t rate;       /* payload rate of a stream in bit/s; 0: unlimited */
     int64_t burst;      /* most datagrams that a late sender sends at once; 0: as many as take BURST_NS (udp-stream.c) */
-    int64_t every_ns;   /* time between the beginnings of a flow's connections; 0: as soon as the last one is closed */
+    int64_t every_ns;   /* time between the beginnings of a flow's connections or requests; 0: as soon as the last one is closed */
     int64_t stagger_ns; /* by this much later than the flow before it each flow begins */
     int64_t bin_ns;     /* length of the intervals (bins) in which a receiver counts bytes; 0: no bins */
     int64_t capture;    /* bytes of memory for captured frames; 0: no capture */
@@ -82,6 +85,7 @@ struct flow {
         int64_t count, pending, uncopied;
     } sends;
     struct connections *connections; /* counts of a sender that opens further connections; NULL: of others */
+    struct schedule *schedule;       /* counts of a sender that begins requests at given times; NULL: of others */
     struct marks *marks;         /* counts of received packets by mark (marks.h); NULL: not requested */
     struct multipath *multipath; /* subflows of the connection; NULL: not requested */
     struct {                     /* bytes that a receiver read in each `bin_ns` from the start on */

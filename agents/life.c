@@ -161,7 +161,7 @@ static int64_t stop_ns(const struct endpoint *endpoint)
 /* Stop senders whose time is over; they may be blocked. Fail a receiver that gets no end-of-file. */
 static void end_late(struct endpoint *endpoint, int64_t now)
 {
-    int64_t bytes;
+    int64_t bytes, silent_ns = GRACE_SILENT_S * SECOND + (endpoint->request.work->scheduled ? REPLIES_NS : 0);
 
     if (now < endpoint->start.end_ns)
         return;
@@ -176,7 +176,7 @@ static void end_late(struct endpoint *endpoint, int64_t now)
         endpoint->life.moved_bytes = bytes;
         endpoint->life.moved_ns = now;
     }
-    if (now - endpoint->life.moved_ns >= GRACE_SILENT_S * SECOND || now - endpoint->start.end_ns >= GRACE_S * SECOND)
+    if (now - endpoint->life.moved_ns >= silent_ns || now - endpoint->start.end_ns >= GRACE_S * SECOND)
         endpoint_fail(endpoint, ETIMEDOUT, "no end-of-file from the sender at %s: %lld bytes came in all",
                       endpoint->peer, (long long)bytes);
 }

@@ -23,7 +23,7 @@ static const char *parse_work(struct order *order, const struct work **work)
     if (strcmp(transport, "tcp") != 0 && strcmp(transport, "udp") != 0)
         return "transport: expected tcp or udp";
     if (test != NULL && (*test == '\0' || (work_find(test, "tcp") == NULL && work_find(test, "udp") == NULL)))
-        return "test: expected pingpong, blast, file, connect or probe";
+        return "test: expected pingpong, blast, file, connect, requests or probe";
     *work = work_find(test == NULL ? "" : test, transport);
     if (*work == NULL)
         return *transport == 't' ? "transport: such a test goes over udp" : "transport: such a test goes over tcp";
@@ -65,7 +65,8 @@ static const char *parse_endpoint(struct order *order, bool sender, struct reque
         {sender ? NULL : "first_port", 1, 65535, &request->first_port, true},
         {sender ? NULL : "last_port", 1, 65535, &request->last_port, true},
         {work->size_high > 0 ? "size" : NULL, work->size_low, work->size_high, &request->size, false},
-        {work->trips && !work->connects ? "busy" : NULL, 0, 1, &request->busy, true},
+        {work->scheduled ? "reply" : NULL, work->size_low, work->size_high, &request->reply, false},
+        {work->trips && !work->connects && !work->scheduled ? "busy" : NULL, 0, 1, &request->busy, true},
         {work->disk ? "disk" : NULL, 0, 1, &request->disk, false},
         {work->copies && sender ? "zerocopy" : NULL, 0, 1, &request->zerocopy, true},
         {work->copies && !sender ? "copy" : NULL, 0, 1, &request->copy, true},
@@ -261,8 +262,10 @@ static const char *refuse_start(const struct endpoint *endpoint, const struct st
         return "rate: this system does not pace TCP";
     if (start->burst > 0 && (start->rate == 0 || !request->work->bursts))
         return "burst: for streams of datagrams with a rate only";
-    if (start->every_ns > 0 && !request->work->connects)
-        return "per_second: for connections only";
+    if (start->every_ns > 0 && !request->work->connects && !request->work->scheduled)
+        return "per_second: for connections and requests only";
+    if (start->every_ns == 0 && request->work->scheduled && endpoint->sender)
+        return "per_second: needed by a sender of requests";
     if (start->capture > 0 && request->interface[0] == '\0')
         return "capture: the endpoint has no interface";
     return NULL;

@@ -134,7 +134,23 @@ static void write_connections(int64_t id, const struct flow *flow)
     line_end();
 }
 
-/* Return a flow's histogram: of round trips (sender of a ping-pong), of times to connect, of loss bursts (receiver of datagrams), or NULL. */
+static void write_schedule(int64_t id, const struct flow *flow)
+{
+    const struct schedule *schedule = flow->schedule;
+
+    begin_flow_line(id, flow);
+    line_add_count("late", schedule->late);
+    line_add_count("late_max_ns", schedule->late_max_ns);
+    line_add_count("late_sum_ns", schedule->late_sum_ns);
+    line_add_count("held", schedule->held);
+    line_add_count("in_flight_max", schedule->in_flight_max);
+    line_add_count("unanswered", schedule->unanswered);
+    line_add_count("unsent", schedule->unsent);
+    line_end();
+}
+
+/* Return a flow's histogram: of round trips (sender of a ping-pong or of requests), of times to connect, of loss bursts (receiver of
+ * datagrams), or NULL. */
 static const struct histogram *find_histogram(const struct flow *flow)
 {
     if (flow->trips != NULL)
@@ -269,6 +285,8 @@ static bool write_flow(struct report *report, const struct flow *flow)
             write_datagrams(report->id, flow);
         if (flow->connections != NULL)
             write_connections(report->id, flow);
+        if (flow->schedule != NULL)
+            write_schedule(report->id, flow);
         report->row = 0;
     } else if (report->row < flow->samples.count) {
         report->row = write_samples(report->id, flow, report->row);

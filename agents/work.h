@@ -26,10 +26,12 @@ struct work {
     bool copies;                 /* the kind takes the keys for sending without a copy and for copying what is received */
     bool paced;                  /* the sender sends a message per interval and writes the rows of samples itself */
     bool connects;               /* the sender opens further connections, one after the other, to a listening socket of the receiver */
+    bool scheduled;              /* the sender begins messages at given times, whether or not earlier ones were answered (requests.c) */
     bool bursts;                 /* the receiver counts consecutive lost datagrams */
 };
 
-extern const struct work stream_work, pingpong_work, blast_work, file_work, connect_work, udp_stream_work, udp_pingpong_work, probe_work;
+extern const struct work stream_work, pingpong_work, blast_work, file_work, connect_work, requests_work, udp_stream_work, udp_pingpong_work,
+    probe_work;
 
 /* Return the kind with this name over this transport, or NULL. */
 const struct work *work_find(const char *name, const char *transport);

@@ -260,7 +260,7 @@ def close(*agents: Talk) -> None:
 
 
 class Report:
-    """An agent's report: totals, histogram buckets and absolute rows by flow, and the last line."""
+    """An agent's report: totals, counts, histogram buckets and absolute rows by flow, and the last line."""
 
     def __init__(self, lines: list[Line]) -> None:
         self.last = lines[-1]
@@ -268,6 +268,7 @@ class Report:
         self.totals = {line["flow"]: line for line in lines if "bytes" in line}
         self.datagrams = {line["flow"]: line for line in lines if "datagrams" in line}
         self.connections = {line["flow"]: line for line in lines if "failed" in line}
+        self.schedules = {line["flow"]: line for line in lines if "in_flight_max" in line}
         self.buckets: dict[int, list[list[int]]] = {flow: [] for flow in self.totals}
         self.rows: dict[int, list[list[int]]] = {flow: [] for flow in self.totals}
         self.columns: list[str] = []

@@ -17,6 +17,7 @@ KINDS = {
     "pingpong": ("test=pingpong size=100", ""),
     "busy pingpong": ("test=pingpong size=100 busy=1", ""),
     "blast": ("test=blast size=4000", ""),
+    "requests": ("test=requests size=2000 reply=900", "per_second=20000"),
     "file": ("test=file size=1000000000000 disk=0", ""),
     "connect": ("test=connect size=1 close=reset", ""),
     "connect with a rate": ("test=connect size=1 close=receiver", "per_second=500"),

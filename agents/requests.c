@@ -28,6 +28,12 @@ static int64_t due_ns(const struct asking *asking, int64_t number)
     return asking->first_ns + number * asking->every_ns;
 }
 
+/* Return the time from `due` to `now`, at most the largest value of a histogram: sums cannot overflow if a test was to begin long ago. */
+static int64_t since(int64_t due, int64_t now)
+{
+    return clock_sooner(now - due, INT64_C(1) << HISTOGRAM_TOP_BITS);
+}
+
 /* Return how many requests are due before the time `end`. */
 static int64_t count_due(const struct asking *asking, int64_t end)
 {
@@ -76,10 +82,10 @@ static void count_begun(struct schedule *counts, struct asking *asking, int64_t 
 {
     int64_t due = due_ns(asking, asking->begun), came = asking->held_ns == 0 ? now : asking->held_ns < due ? due : asking->held_ns;
 
-    counts->late += came - due > LATE_NS;
-    counts->late_sum_ns += came - due;
-    if (came - due > counts->late_max_ns)
-        counts->late_max_ns = came - due;
+    counts->late += since(due, came) > LATE_NS;
+    counts->late_sum_ns += since(due, came);
+    if (since(due, came) > counts->late_max_ns)
+        counts->late_max_ns = since(due, came);
     counts->held += now - came > LATE_NS;
     asking->begun++;
     if (asking->begun - asking->answered > counts->in_flight_max)
@@ -133,7 +139,7 @@ static bool take_replies(struct flow *flow, struct asking *asking)
         count = awaited;
     asking->got -= count * flow->request->reply;
     for (int64_t i = 0; i < count; i++)
-        histogram_add(flow->trips, now - due_ns(asking, asking->answered++));
+        histogram_add(flow->trips, since(due_ns(asking, asking->answered++), now));
     if (count > 0)
         flow_count(flow, flow->fd, now, count * flow->request->size);
     return true;

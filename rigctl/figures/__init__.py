@@ -15,6 +15,7 @@ from rigctl.figures.figure import ALL_LEVELS, Figure, FlowGroup, combine_streams
 from rigctl.figures.messages import MESSAGE_FIGURES
 from rigctl.figures.probes import PROBES
 from rigctl.figures.processors import PROCESSOR_FIGURES
+from rigctl.figures.requests import REQUEST_FIGURES
 from rigctl.figures.streams import (
     BYTES,
     FAIRNESS,
@@ -46,6 +47,7 @@ _TRAFFIC_NAMES: Final = (
     "read",
     "write",
     "close",
+    "reply",
     "per_second",
     "engine",
 )
@@ -120,6 +122,7 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
     *(column for setting in _TRAFFIC for column in columns_of_setting(setting)),
     *MESSAGE_FIGURES,
     *CONNECTION_FIGURES,
+    *REQUEST_FIGURES,
     DataColumn(
         name="app_rtt_bucket_low_us",
         unit="us",

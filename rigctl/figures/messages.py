@@ -9,7 +9,7 @@ from rigctl.model.latency import percentile_ns
 from rigctl.records import RoundTrips
 from rigctl.settings.setting import ONLY_FLOWS
 
-_MESSAGES: Final = ("pingpong", "blast", "file", "connect")
+_MESSAGES: Final = ("pingpong", "blast", "file", "connect", "requests")
 _TRIPS: Final = ("pingpong",)
 
 
@@ -26,7 +26,7 @@ def _time_taken_s(group: FlowGroup) -> float | None:
 
 def _bytes_per_s(group: FlowGroup) -> float | None:
     count, elapsed_s = _count(group), _time_taken_s(group)
-    if group.cell.kind.connects:
+    if group.cell.kind.connects or group.cell.kind.scheduled:
         return None
     return count * (group.cell.message_bytes or 0) / elapsed_s if count is not None and elapsed_s else None
 
@@ -118,7 +118,7 @@ THROUGHPUT: Final = Figure(
     higher_is_better=True,
     watched=True,
     compared=ComparedAs(
-        lambda cell: cell.in_messages and not (cell.kind.round_trips or cell.kind.connects),
+        lambda cell: cell.kind.name in ("blast", "file"),
         "throughput",
         "throughput",
         "MB/s",
@@ -177,7 +177,7 @@ MESSAGE_FIGURES: Final = (
         name="messages",
         unit="",
         levels=ONLY_FLOWS,
-        meaning="messages sent; in a pingpong test, messages answered; in a connect test, connections completed",
+        meaning="messages sent; in tests pingpong and requests, those answered; in connect, connections completed",
         compute=_count,
     ),
     ELAPSED,

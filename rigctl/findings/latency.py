@@ -1,4 +1,4 @@
-"""Sentences on round trips: under load, between traffic classes, and of messages that wait for a TCP timer."""
+"""Sentences on round trips: under load, between traffic classes, of messages that wait for a TCP timer, of requests."""
 
 from typing import Final
 
@@ -52,3 +52,29 @@ SHAPED_TRIPS: Final = note(
     weight=Weight.RIG,
 )
 SHAPED_BLASTS: Final = note("messages-shaped", f"{_BUCKETS} short tests may exceed the ceiling.", weight=Weight.RIG)
+SENDER_LATE: Final = warning(
+    "requests-late",
+    "{stream}: the sender itself was late in {tests}: it came to {pct} % of the requests more than 1 ms after their "
+    "time, at most {most} after it. Its lateness is part of these times.",
+    "Give its thread a processor of its own (placement), more flows (parallel), or a lower per_second.",
+    Weight.SUSPECT,
+)
+REQUESTS_HELD_BACK: Final = note(
+    "requests-held",
+    "{stream}: {pct} % of the requests waited in {tests} until their connection took more bytes.",
+    "Give the pair more flows (parallel), a larger window, or a lower per_second.",
+    Weight.COMPARISON,
+)
+REQUESTS_LOST: Final = warning(
+    "requests-unanswered",
+    "{stream}: {count} of {due} requests had no answer 2 s after the end of {tests}. Percentiles take them as longest.",
+    "Look at {receiver} and the path to it; or lower per_second.",
+    Weight.LOSS,
+)
+RATE_NOT_REACHED: Final = warning(
+    "requests-rate-not-reached",
+    "{stream}: requests came faster than they were answered in {tests}, {offered} of them a second and {rate} answers"
+    "{which}: times rise for as long as such a test lasts.",
+    "Compare times at a per_second that is answered.",
+    Weight.BOTTLENECK,
+)

@@ -63,6 +63,8 @@ def reason_unfinished(cell: Cell, flows: Sequence[Flow]) -> str | None:
     """Return the error text if a flow completed no message or fewer than requested; None if all flows finished."""
     if cell.kind.connects:
         return _none_connected(cell, flows)
+    if cell.kind.scheduled:
+        return _none_answered(cell, flows)
     if cell.message_bytes is None:
         return "the plan does not give the message size"
     wanted = cell[ITERATIONS]
@@ -91,6 +93,20 @@ def _none_connected(cell: Cell, flows: Sequence[Flow]) -> str | None:
         asked = 0 if wanted is None else wanted * cell.parallel
         if done + failed.total() < asked:
             return f"{stream}: {done:,} of {asked:,} connections in {cell.sending_s:g} s. Give it a longer duration"
+    return None
+
+
+def _none_answered(cell: Cell, flows: Sequence[Flow]) -> str | None:
+    """Return the error text if no request of a flow was answered, or fewer were due than requested; else None."""
+    wanted = cell[ITERATIONS]
+    for flow in flows:
+        counts = flow.sender.requests if flow.sender is not None else None
+        done = _messages(flow, cell.message_bytes or 1)
+        due = done if counts is None else done + counts.unanswered + counts.unsent
+        if not done:
+            return f"{flow.pair}: none of {due:,} requests was answered within {cell.sending_s:g} s, or 2 s later"
+        if wanted is not None and due < wanted:
+            return f"{flow.pair}: {due:,} of {wanted:,} requests were due in {cell.sending_s:g} s. Give it longer"
     return None
 
 
@@ -134,6 +150,8 @@ def _most_bytes(cell: Cell, sent: Side) -> int:
     """Return the most bytes that can have arrived: the sender does not count an unfinished message or file piece."""
     if sent.datagrams is not None and cell.message_bytes is not None:
         return max(sent.bytes, sent.datagrams.count * cell.message_bytes)
+    if sent.requests is not None:
+        return sent.bytes + sent.requests.unanswered * (cell.message_bytes or 0)
     unfinished = (cell.message_bytes or 0) if cell.in_messages else 0
     return sent.bytes + (min(unfinished, _FILE_PIECE) if cell.test == "file" else unfinished)
 

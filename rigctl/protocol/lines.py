@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.protocol.host_facts import HostReply
-from rigctl.records import Connections, Datagrams, Side
+from rigctl.records import Connections, Datagrams, RequestCounts, Side
 from rigctl.records.flat import GRANTED, GROUPS, side_from
 
 VERSION: Final = 5
@@ -143,6 +143,24 @@ class FlowConnections(_Line):
         return Connections(tuple(self.failed), self.late, self.retransmits)
 
 
+class FlowRequests(_Line):
+    """What a sender of requests counted: its own lateness, and the requests without an answer."""
+
+    id: Identifier
+    flow: WireNumber
+    late: WireNumber
+    late_max_ns: WireNumber
+    late_sum_ns: WireNumber
+    held: WireNumber
+    in_flight_max: WireNumber
+    unanswered: WireNumber
+    unsent: WireNumber
+
+    @property
+    def counts(self) -> RequestCounts:
+        return RequestCounts(**self.model_dump(exclude={"id", "flow"}))
+
+
 class FlowBuckets(_Line):
     """Part of a flow's histogram: buckets in rising order, each with its count of round trips or loss bursts."""
 
@@ -189,7 +207,15 @@ class PcapPiece(_Line):
 
 
 ReportLine: TypeAlias = (
-    FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowConnections | FlowBins | Captured | PcapPiece
+    FlowTotals
+    | FlowRows
+    | FlowBuckets
+    | FlowDatagrams
+    | FlowConnections
+    | FlowRequests
+    | FlowBins
+    | Captured
+    | PcapPiece
 )
 """A line of a report, except the last line."""
 AgentLine: TypeAlias = Hello | Busy | ProgressLine | EndpointEnd | Answer | ReportLine
@@ -206,6 +232,7 @@ _PIECES: Final[dict[str, type[AgentLine]]] = {
     "bins": FlowBins,
     "rows": FlowRows,
     "failed": FlowConnections,
+    "in_flight_max": FlowRequests,
 }
 """Maps a key that only one type of report line has to this type."""
 _DATAGRAMS: Final = {"datagrams" if each.name == "count" else each.name: each.name for each in fields(Datagrams)}

@@ -122,7 +122,7 @@ class Sockets:
     settings: Settings = NO_SETTINGS  # only settings with an order key (rigctl.settings.Setting.order)
     interface: str | None = None  # interface whose counters go into the report
     transport: str | None = None  # "udp", or None for TCP
-    test: str | None = None  # "pingpong", "blast" or "file"; None for a stream
+    test: str | None = None  # "pingpong", "blast", "file", "connect" or "requests"; None for a stream
     size: int | None = None  # bytes of a message, datagram or file
     disk: bool | None = None  # file tests: read or write a file in `folder`, not memory
     folder: str | None = None  # path that the caller has encoded by `encode`
@@ -165,7 +165,7 @@ class Start(Order):
     burst: int | None = None  # most datagrams that a late sender with a rate sends at once; None: 10 ms of traffic
     bin_us: int | None = None  # length of the intervals (bins) in which a receiver counts bytes; None: no bins
     capture: int | None = None  # most bytes of the file of captured frame headers; None: no capture
-    per_second: int | None = None  # connections per second of all flows; None: as soon as the last one is closed
+    per_second: int | None = None  # connections or requests per second of all flows; None: one after the other
     hold_us: int | None = None  # pause in µs after a flow's first send at `at_ns`; None: 1000
 
 

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate, pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from rigctl.base.errors import NodeError
 from rigctl.protocol.lines import (
@@ -15,13 +15,26 @@ from rigctl.protocol.lines import (
     FlowBuckets,
     FlowConnections,
     FlowDatagrams,
+    FlowRequests,
     FlowRows,
     FlowTotals,
     PcapPiece,
     ReportLine,
 )
-from rigctl.records import Bins, Connections, Datagrams, NicCounters, NodeUsage, Series, Side, StackCounters
+from rigctl.records import (
+    Bins,
+    Connections,
+    Datagrams,
+    NicCounters,
+    NodeUsage,
+    RequestCounts,
+    Series,
+    Side,
+    StackCounters,
+)
 
+FlowLine: TypeAlias = FlowTotals | FlowDatagrams | FlowConnections | FlowRequests | FlowRows | FlowBuckets | FlowBins
+"""A line of a report on one flow."""
 ROWS_LIMIT: Final = 500_000
 """Most sample rows of a report, enough for 128 flows of 3000 samples. A faulty agent thus cannot exhaust the memory."""
 
@@ -104,26 +117,21 @@ class _Flow:
     side: Side | None = None
     datagrams: Datagrams | None = None
     connections: Connections | None = None
+    requests: RequestCounts | None = None
     columns: list[str] = field(default_factory=list)
     rows: list[list[int]] = field(default_factory=list)
     buckets: list[tuple[int, int]] = field(default_factory=list)
     bin_us: int | None = None
     bins: list[int] = field(default_factory=list)
 
-    def take(self, part: FlowTotals | FlowDatagrams | FlowConnections | FlowRows | FlowBuckets | FlowBins) -> None:
+    def take(self, part: FlowLine) -> None:
         match part:
             case FlowTotals():
                 if self.side is not None:
                     raise ValueError(f"one line of totals for flow {self.number}, got two")
                 self.side = part.side
-            case FlowDatagrams():
-                if self.datagrams is not None:
-                    raise ValueError(f"one line of datagram counts for flow {self.number}, got two")
-                self.datagrams = part.datagrams
-            case FlowConnections():
-                if self.connections is not None:
-                    raise ValueError(f"one line of connections for flow {self.number}, got two")
-                self.connections = part.connections
+            case FlowDatagrams() | FlowConnections() | FlowRequests():
+                self._take_counts(part)
             case FlowBuckets():
                 self.buckets += part.buckets
             case FlowBins():
@@ -136,6 +144,18 @@ class _Flow:
                     raise ValueError(f"row {len(self.rows)} of flow {self.number} as the next, with the same columns")
                 self.columns = part.columns
                 self.rows += part.rows
+
+    def _take_counts(self, part: FlowDatagrams | FlowConnections | FlowRequests) -> None:
+        name, what, counts = (
+            ("datagrams", "datagram counts", part.datagrams)
+            if isinstance(part, FlowDatagrams)
+            else ("connections", "connections", part.connections)
+            if isinstance(part, FlowConnections)
+            else ("requests", "requests", part.counts)
+        )
+        if getattr(self, name) is not None:
+            raise ValueError(f"one line of {what} for flow {self.number}, got two")
+        setattr(self, name, counts)
 
     def whole(self) -> Side:
         """Return the `Side` of the flow. Raise `ValueError` if its buckets or samples contradict each other."""
@@ -154,6 +174,7 @@ class _Flow:
             histogram=tuple(self.buckets),
             datagrams=self.datagrams,
             connections=self.connections,
+            requests=self.requests,
             bins=None if self.bin_us is None else Bins(0, self.bin_us, tuple(self.bins)),
             series=Series(_absolute(self.columns, self.rows)),
         )

@@ -17,6 +17,7 @@ from rigctl.records.measured import (
     Numa,
     PortSeries,
     Probes,
+    RequestCounts,
     RoundTrips,
     Series,
     Side,

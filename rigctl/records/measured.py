@@ -38,6 +38,22 @@ class Connections:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestCounts:
+    """Counts of the requests that a sender was to begin at equal intervals; the bytes of its side are those answered.
+
+    The sender's lateness is the time from that at which a request was to begin until the sender's thread came to it.
+    """
+
+    late: int  # how many the thread came to more than 1 ms after their time
+    late_max_ns: int
+    late_sum_ns: int  # over all requests that were begun
+    held: int  # how many then waited for more than 1 ms, as the socket took no more bytes
+    in_flight_max: int  # most that were begun and not answered at a time
+    unanswered: int  # begun, and not answered within 2 s after the end
+    unsent: int  # due before the end, and not begun within these 2 s
+
+
+@dataclass(frozen=True, slots=True)
 class Bins:
     """The bytes that a receiver read in successive bins of time. Bin i begins at `start_ns` + i × `width_us`."""
 
@@ -134,11 +150,12 @@ class Side:
     numa: Numa = Numa()
     round_trips: RoundTrips | None = None
     disk: DiskTimes | None = None
-    # Histogram as (bucket, count) in rising order (rigctl.model.latency): round-trip times at a pingpong sender, or
-    # numbers of datagrams lost in a row at a UDP receiver.
+    # Histogram as (bucket, count) in rising order (rigctl.model.latency): round-trip times at a pingpong sender, those
+    # of connections or requests at their sender, or numbers of datagrams lost in a row at a UDP receiver.
     histogram: tuple[tuple[int, int], ...] = ()
     datagrams: Datagrams | None = None  # counts of datagrams; None for TCP
     connections: Connections | None = None  # counts of a sender that opens connections; None: of others
+    requests: RequestCounts | None = None  # counts of a sender that begins requests at equal intervals; None: of others
     bins: Bins | None = None  # bytes per bin at a receiver, if Cell.bin_us requests bins; else None
     series: Series = field(default_factory=Series)
     granted: Settings = NO_SETTINGS  # effective values of settings that have no field here

@@ -15,6 +15,7 @@ from rigctl.figures import FlowGroup
 from rigctl.figures.connections import PER_S
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, THROUGHPUT, over_flows
+from rigctl.figures.requests import REQUEST_P50
 from rigctl.findings.text import pct_text
 from rigctl.measure.orders import StreamEnds
 from rigctl.model.contract import departures
@@ -209,7 +210,7 @@ class Columns:
         texts |= {name: text for name, text in notes.items() if name in texts}
         if result.status is Status.OK:
             values = stream_values(cell, result)
-            whole = mean_of_all(values) if cell.kind.round_trips else total(values)
+            whole = mean_of_all(values) if _is_timed(cell) else total(values)
             texts |= self._figures(_unit(cell), values, whole) | _counts(cell, result.flows)
         return self._line(texts, ", ".join(others if result.reason is None else [reason_text(result)]))
 
@@ -234,10 +235,14 @@ class Columns:
         return f"{line}  {note}" if note else line
 
 
+def _is_timed(cell: Cell) -> bool:
+    return cell.kind.round_trips or cell.kind.scheduled
+
+
 def _unit(cell: Cell) -> str:
     if cell.kind.connects:
         return "Connections/s"
-    return _MBPS if not cell.in_messages else "Median µs" if cell.kind.round_trips else "MB/s"
+    return _MBPS if not cell.in_messages else "Median µs" if _is_timed(cell) else "MB/s"
 
 
 def stream_values(cell: Cell, result: Repetition) -> list[float | None]:
@@ -251,6 +256,8 @@ def _value(cell: Cell, flows: Sequence[Flow], window_s: float | None) -> float |
         return None
     if cell.kind.connects:
         return PER_S.of(FlowGroup(cell, flows))
+    if cell.kind.scheduled:
+        return REQUEST_P50.of(FlowGroup(cell, flows))
     if cell.kind.round_trips:
         return over_flows(ROUND_TRIP_P50, (FlowGroup(cell, [flow]) for flow in flows))
     if cell.in_messages:

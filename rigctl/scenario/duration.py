@@ -11,7 +11,7 @@ from typing import Final, Literal
 from rigctl.base.values import group_by, least_of_all
 from rigctl.model.latency import baseline_s
 from rigctl.records import MOST_TRIALS, Cell, RunPlan
-from rigctl.settings import ITERATIONS, MAX_RATE, RATE
+from rigctl.settings import ITERATIONS, MAX_RATE, PER_SECOND, RATE
 
 _BETWEEN_S: Final = 5.0
 """Most seconds from the end of a repetition to the start of the next one, on a slow machine or a large rig."""
@@ -89,6 +89,10 @@ def _time_of(cell: Cell, plan: RunPlan, message_s: float | None) -> RepetitionTi
     most_s, count = cell.duration_s + baseline_s(cell), cell[ITERATIONS]
     if count is None:
         return RepetitionTime(most_s, most_s, most_s)
+    per_second = cell[PER_SECOND]
+    if cell.kind.scheduled and per_second is not None:
+        due_s = min(most_s, count * cell.parallel / per_second)
+        return RepetitionTime(due_s, most_s, due_s)
     wire_s = _wire_s(cell, plan)
     if (rtt_s := _rtt_s(cell, plan)) is not None and cell.kind.round_trips:
         message_s = rtt_s + wire_s

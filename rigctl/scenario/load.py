@@ -35,9 +35,11 @@ from rigctl.settings import (
     ENGINE,
     ITERATIONS,
     LATENCY,
+    NODELAY,
     PAIRS,
     PARALLEL,
     READ,
+    REPLY,
     SIZE,
     TRANSPORT,
     WINDOW,
@@ -188,6 +190,8 @@ def _cell(number: int, test: Test, model: ScenarioKeys, conditions: Mapping[str,
         row |= {ITERATIONS: 1, READ: row[READ] or "disk", WRITE: row[WRITE] or "disk"}
     if kind.connects:
         row |= {CLOSE: row[CLOSE] or "reset"}
+    if kind.scheduled:
+        row |= {REPLY: row[REPLY] or row[SIZE], NODELAY: row[NODELAY] is not False}
     size = 1 if kind.connects else row[SIZE]
     if size is None and kind.counts == "datagrams":
         size = fitting_bytes(rig, taken, condition)

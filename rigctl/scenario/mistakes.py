@@ -19,10 +19,12 @@ from rigctl.scenario.schema import MAX_DURATION_S, MOST_BINS, ScenarioKeys
 from rigctl.settings import (
     CONDITION,
     ENGINE,
+    ITERATIONS,
     MAX_RATE,
     MPTCP,
     PAIRS,
     PARALLEL,
+    PER_SECOND,
     RATE,
     SETTINGS,
     SIZE,
@@ -84,6 +86,7 @@ def cell_mistakes(
             *_row_clashes(row, test.pairs, list(model.conditions)),
             *_kind_clashes(row, kind),
             *_bin_clashes(test, model),
+            *_schedule_clashes(test, model),
             *_engine_clashes(number, row, kind, model),
         )
         for name, what in clashes:
@@ -233,6 +236,17 @@ def _bin_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
     bins = model.duration / model.bins * len(test.pairs) * test.row[PARALLEL]
     if bins > MOST_BINS:
         yield ("bins", f"{bins:,.0f} bins over all flows; at most {MOST_BINS:,}. Make them wider, or the test shorter")
+
+
+def _schedule_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
+    """Yield (key, message) if the last of the requested requests would be due after the end of the test."""
+    count, per_second = test.row[ITERATIONS], test.row[PER_SECOND]
+    if not test.kind.scheduled or count is None or per_second is None:
+        return
+    last_s = (count * test.row[PARALLEL] - 1) / per_second
+    if last_s >= model.duration:
+        needed = f"{count:,} requests of each flow at per_second: {per_second} take {last_s:,.6g} s"
+        yield "iterations", f"{needed}, and the test {model.duration:g} s. Give it longer, or request fewer"
 
 
 def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:

@@ -347,7 +347,8 @@ class ScenarioKeys(YamlSection):
     ] = Field(None, description="Tests are measured until the confidence interval of their mean is small enough.")
     test: Annotated[str, _TEST, WithJsonSchema({"enum": list(KINDS)})] = Field(
         "tcp",
-        description="What is measured: tcp or udp (goodput), pingpong or blast (messages), or file (a transfer).",
+        description="What is measured: tcp or udp (goodput), pingpong or blast (messages), file (a transfer), "
+        "connect (connections) or requests (their time at a given rate).",
         examples=["tcp"],
     )
     bins: Annotated[float | None, validator_for(_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(

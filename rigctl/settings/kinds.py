@@ -16,13 +16,14 @@ class Kind:
     name: str  # value of `test:` in a scenario
     title: str  # name in reports
     counts: Literal["bytes", "messages", "datagrams"]  # what a test counts; a transferred file counts as one message
-    section: str  # section of the report: name of a module in rigctl.report.sections
+    section: str  # section of the report: the part on its tests (rigctl.report.document)
     bins: bool = False  # True if receivers can count bytes in bins of a fixed width
     transport: str = "tcp"  # default transport
     order: str | None = None  # value of `test=` in the agent protocol; None for streams
     sizes: tuple[int, int] = (1, 2**40)  # least and most bytes of a message, datagram or file, in this order
     round_trips: bool = False  # True if each message is answered and its round-trip time measured
     connects: bool = False  # True if the sender opens connections, one after the other; each counts as one message
+    scheduled: bool = False  # True if the sender begins messages at equal intervals, and each is answered
     # Assumed speed of a disk, for the longest time to create files before the start. None: the kind has no files.
     prepare_bytes_per_s: int | None = None
 
@@ -52,9 +53,12 @@ PINGPONG: Final = Kind(
 )
 BLAST: Final = Kind("blast", "Blast", "messages", "messages", order="blast", sizes=(1, 2**24))
 CONNECT: Final = Kind("connect", "Connections", "messages", "connections", order="connect", sizes=(1, 1), connects=True)
+REQUESTS: Final = Kind(
+    "requests", "Requests", "messages", "requests", order="requests", sizes=(1, 2**24), scheduled=True
+)
 FILE: Final = Kind("file", "File transfer", "messages", "files", bins=True, order="file", prepare_bytes_per_s=5_000_000)
 
-KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (TCP, UDP, PINGPONG, BLAST, FILE, CONNECT)}
+KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (TCP, UDP, PINGPONG, BLAST, FILE, CONNECT, REQUESTS)}
 
 AGENT: Final = "agent"
 IPERF3: Final = "iperf3"

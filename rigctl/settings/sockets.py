@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 from rigctl.base.units import format_bytes, kib_text, parse_bytes, size_words
-from rigctl.settings.kinds import AGENT, BLAST, FILE, PINGPONG, TCP
+from rigctl.settings.kinds import AGENT, BLAST, FILE, PINGPONG, REQUESTS, TCP
 from rigctl.settings.setting import (
     DEFAULT,
     ONLY_FLOWS,
@@ -24,7 +24,7 @@ from rigctl.settings.setting import (
 )
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_text, show_value
 
-CONNECTIONS: Final = (TCP, PINGPONG, BLAST, FILE)  # kinds of tests that use TCP connections
+CONNECTIONS: Final = (TCP, PINGPONG, BLAST, FILE, REQUESTS)  # kinds of tests that use TCP connections
 TIMESTAMPS_OPTION: Final = 12  # bytes that TCP timestamps (RFC 7323) take in every segment
 MPTCP_ENABLED: Final = "net.mptcp.enabled"  # the sysctl that switches Multipath TCP on and off
 MIN_WINDOW: Final = 1024
@@ -186,7 +186,7 @@ CONGESTION: Final[Setting[str | None]] = Setting(
 )
 NODELAY: Final = flag(
     "nodelay",
-    meaning="true: send small segments at once (TCP_NODELAY); or default.",
+    meaning="true: send small segments at once (TCP_NODELAY); or default. Default of test requests: true.",
     kinds=CONNECTIONS,
     iperf3=lambda on: ["-N"] if on else [],
     order=OrderKey("nodelay"),

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate, parse_bytes, parse_duration, parse_rate
-from rigctl.settings.kinds import AGENT, BLAST, CONNECT, FILE, PINGPONG, TCP, UDP, Kind
+from rigctl.settings.kinds import AGENT, BLAST, CONNECT, FILE, PINGPONG, REQUESTS, TCP, UDP, Kind
 from rigctl.settings.setting import (
     BUCKETS,
     DEFAULT,
@@ -28,6 +28,7 @@ from rigctl.yamlfile.fields import FieldError, parse_between, parse_flag, parse_
 UNLIMITED: Final = "unlimited"  # value of `rate` for a sender that sends as fast as possible
 MAX_RATE: Final = "max"  # value of `rate` for a search for the highest rate with a loss of at most RunPlan.max_loss
 _MAX_FILE: Final = 2**40
+_MAX_REPLY: Final = 2**24
 _PLACES: Final = ("disk", "memory")
 _MAX_ITERATIONS: Final = 10**9
 _SHARE: Final = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,3})?)\s*%\s*")
@@ -97,8 +98,9 @@ def rate_words(rate: int | str | None) -> str:
 
 SIZE: Final[Setting[int | None]] = Setting(
     name="size",
-    meaning="Bytes of a message in tests pingpong and blast, 1 to 16M; in udp the payload of a datagram, "
-    "1 to 65507 (below 16 without order; default: what fits the MTU); in file the size of the file, up to 1048576M.",
+    meaning="Bytes of a message in tests pingpong and blast, of a request in requests, 1 to 16M; in udp the payload of "
+    "a datagram, 1 to 65507 (below 16 without order; default: what fits the MTU); in file the size of the file, up to "
+    "1048576M.",
     parse=lambda name, value: parse_between(name, value, parse_bytes, (1, _MAX_FILE), "1 to 1048576M", "64K"),
     text=default_or(format_bytes),
     schema={
@@ -112,24 +114,25 @@ SIZE: Final[Setting[int | None]] = Setting(
     unset=None,
     stored="message_bytes",
     spans="sizes",
-    kinds=(UDP, PINGPONG, BLAST, FILE),
-    needed_by=(PINGPONG, BLAST, FILE),
+    kinds=(UDP, PINGPONG, BLAST, FILE, REQUESTS),
+    needed_by=(PINGPONG, BLAST, FILE, REQUESTS),
     columns=(
         DataColumn(
             name="message_bytes",
             unit="B",
             levels=MEASURED | BUCKETS,
-            meaning="size of a message or a file; for udp the payload of a datagram",
+            meaning="size of a message, a request or a file; for udp the payload of a datagram",
         ),
     ),
 )
 ITERATIONS: Final[Setting[int | None]] = Setting(
     name="iterations",
-    meaning="Messages, or connections, of each flow, 1 to 1,000,000,000. Default: as many as the duration allows.",
+    meaning="Messages, connections or requests of each flow, 1 to 1,000,000,000. Default: as many as the duration "
+    "allows.",
     parse=lambda name, value: parse_whole(name, value, 1, _MAX_ITERATIONS, 10_000),
     schema={"type": "integer", "minimum": 1, "maximum": _MAX_ITERATIONS, "examples": [10000]},
     unset=None,
-    kinds=(PINGPONG, BLAST, CONNECT),
+    kinds=(PINGPONG, BLAST, CONNECT, REQUESTS),
     engines=(AGENT,),
     columns=(as_column("iterations", "", "requested number of messages per flow; empty: as many as the time allows"),),
     hint=". To measure more often use repeat",
@@ -245,12 +248,38 @@ PER_SECOND: Final = whole_number(
     1,
     1_000_000,
     1000,
-    meaning="Test connect: connections per second of each pair, begun at equal intervals and shared by its flows. "
-    "Default: each flow opens a connection as soon as its last one is closed.",
-    kinds=(CONNECT,),
+    meaning="Connections or requests per second of each pair, begun at equal intervals and shared by its flows. Test "
+    "requests begins each at its time, whether or not earlier ones were answered. Default of test connect: each flow "
+    "opens a connection as soon as its last one is closed.",
+    kinds=(CONNECT, REQUESTS),
+    needed_by=(REQUESTS,),
     engines=(AGENT,),
-    columns=(as_column("per_second", "", "requested connections per second of a pair; empty: one after the other"),),
-    phrase=lambda count: f"{count} connections/s",
+    columns=(
+        as_column("per_second", "", "requested connections or requests per second of a pair; empty: one after another"),
+    ),
+    phrase=lambda count: f"{count}/s",
+)
+REPLY: Final[Setting[int | None]] = Setting(
+    name="reply",
+    meaning="Test requests: bytes of the reply to each request, 1 to 16M. Default: as many as the request has (size).",
+    parse=lambda name, value: parse_between(name, value, parse_bytes, (1, _MAX_REPLY), "1 to 16M", "4K"),
+    text=default_or(format_bytes),
+    schema={
+        "anyOf": [
+            {"type": "string", "pattern": r"^\s*[0-9]+\s*([kKmM]([iI]?[bB])?)?\s*$"},
+            {"type": "integer", "minimum": 1, "maximum": _MAX_REPLY},
+            SIZE_RANGE_SCHEMA,
+        ],
+        "examples": [1, "4K"],
+    },
+    unset=None,
+    stored="reply_bytes",
+    spans="sizes",
+    kinds=(REQUESTS,),
+    engines=(AGENT,),
+    order=OrderKey("reply", bounds=(1, _MAX_REPLY)),
+    columns=(as_column("reply_bytes", "B", "size of the reply to a request"),),
+    phrase=lambda size: f"reply {format_bytes(size or 0)}",
 )
 LATENCY: Final[Setting[int | None]] = Setting(
     name="latency",

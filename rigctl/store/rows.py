@@ -327,9 +327,9 @@ def flow_from(row: StoreRow) -> Flow:
 def _side_json(side: Side | None) -> StoreRow | None:
     if side is None:
         return None
-    counted, opened = side.datagrams, side.connections
+    apart = {"datagrams": side.datagrams, "connections": side.connections, "requests": side.requests}
     row = {name: value for name, value in flatten(side).items() if name not in _APART}
-    return row | {"datagrams": counted and asdict(counted), "connections": opened and asdict(opened)}
+    return row | {name: counts and asdict(counts) for name, counts in apart.items()}
 
 
 def _side_from(text: str | None, packed: bytes | None, bins: bytes | None, *, sending: bool) -> Side | None:

@@ -16,7 +16,7 @@ from rigctl.paths.commands import find_on, list_names
 from rigctl.paths.state import NodeState, RigState
 from rigctl.records import Cell
 from rigctl.settings import BUSY_POLL, PLACEMENT
-from rigctl.settings.kinds import AGENT, PINGPONG, UDP
+from rigctl.settings.kinds import AGENT, PINGPONG, REQUESTS, UDP
 from rigctl.settings.placement import NIC, PACKETS, of_end
 
 _PCIE_BPS: Final = {2.5: 2.0e9, 5.0: 4.0e9, 8.0: 7.877e9, 16.0: 15.754e9, 32.0: 31.508e9}
@@ -229,11 +229,11 @@ def eee(state: RigState) -> Iterator[Finding]:
 
 
 def _heeds_gaps(cell: Cell) -> bool:
-    return cell.latency_ms is not None or cell.kind is PINGPONG or cell.kind is UDP
+    return cell.latency_ms is not None or cell.kind in (PINGPONG, REQUESTS, UDP)
 
 
 def _sleeps(cell: Cell) -> bool:
-    return cell.latency_ms is not None or (cell.kind is PINGPONG and not cell[BUSY_POLL])
+    return cell.latency_ms is not None or cell.kind is REQUESTS or (cell.kind is PINGPONG and not cell[BUSY_POLL])
 
 
 def _is_fast(each: NodeState) -> bool:

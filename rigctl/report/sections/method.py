@@ -23,7 +23,7 @@ from rigctl.report.blocks import Block, Column, Entry, Folded, Paragraph, Row, S
 from rigctl.report.setup import FACT_TITLES, fact_text
 from rigctl.results.rows import ExportRow as Values
 from rigctl.settings import ITERATIONS, SETTINGS
-from rigctl.settings.kinds import PINGPONG
+from rigctl.settings.kinds import PINGPONG, REQUESTS
 
 _ANONYMOUS: Final = (
     "Nodes and switches have letters and numbers in place of their names; addresses and texts of the user are left out."
@@ -110,6 +110,7 @@ def _is_bundled(plan: RunPlan) -> bool:
 
 
 _MOST_NODES: Final = 24
+_TIMED: Final = (PINGPONG, REQUESTS)  # kinds of tests that measure times
 """A table with more nodes than this is folded."""
 _HIDDEN: Final = frozenset({"boot_id", "mac", "addresses"})
 """Facts that identify a machine and say nothing about its configuration."""
@@ -185,7 +186,7 @@ def rig_findings(info: RunInfo) -> Iterator[Finding]:
 def link_sleep(view: RunView) -> Iterator[Finding]:
     """Yield a finding on links that sleep when idle (EEE), if their nodes' tests measure latency or lost datagrams."""
     cells = [cell for cell in view.plan.cells if "eee" not in {own.kind for own in view.plan.settings_of(cell)}]
-    latency = {name for cell in cells if cell.latency_ms is not None or cell.kind is PINGPONG for name in cell.nodes}
+    latency = {name for cell in cells if cell.latency_ms is not None or cell.kind in _TIMED for name in cell.nodes}
     asleep = {cell.number for cell in cells}
     lossy = [row for row in view.results.pairs if row["datagrams_lost"] and row["cell"] in asleep]
     losing = {row[end] for row in lossy for end in ("source", "destination")}

@@ -1,0 +1,227 @@
+"""Figures of tests that begin requests at equal intervals (an open loop): how many, their times, and the lateness."""
+
+from collections.abc import Callable
+from typing import Final
+
+from rigctl.base.values import divide, least, most, total
+from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
+from rigctl.model.latency import percentile_ns
+from rigctl.records import RequestCounts, RoundTrips
+from rigctl.settings import PER_SECOND
+from rigctl.settings.setting import ONLY_FLOWS
+
+_KIND: Final = ("requests",)
+_LEAST: Final = {90: 100, 99: 1000, 99.9: 10_000, 99.99: 100_000}
+"""A percentile is given from this number of requests on: ten of them took longer."""
+_NEVER: Final = 4352
+"""A bucket above all others (model.latency), for requests without an answer: they took longer than any other."""
+
+
+def _counts(group: FlowGroup) -> list[RequestCounts]:
+    return [side.requests for side in group.senders if side.requests is not None]
+
+
+def _answered(group: FlowGroup) -> int | None:
+    if not group.cell.kind.scheduled or not group.senders:
+        return None
+    return sum(side.bytes for side in group.senders) // (group.cell.message_bytes or 1)
+
+
+def _missing(group: FlowGroup) -> int:
+    """Return how many requests have no answer, or were never begun."""
+    return sum(counts.unanswered + counts.unsent for counts in _counts(group))
+
+
+def _due(group: FlowGroup) -> int | None:
+    """Return how many requests were to begin."""
+    answered = _answered(group)
+    return None if answered is None or not _counts(group) else answered + _missing(group)
+
+
+def _repetitions(group: FlowGroup) -> float:
+    flows = [flow for flow in group.flows if flow.sender is not None]
+    return len(flows) / len({(flow.stream, flow.number) for flow in flows})
+
+
+def _offered_per_s(group: FlowGroup) -> float | None:
+    asked = group.cell[PER_SECOND]
+    return None if _answered(group) is None or asked is None else float(asked)
+
+
+def _per_s(group: FlowGroup) -> float | None:
+    """Return the answered requests per second of the time in which they were due, or answered if that is longer."""
+    answered, due, offered = _answered(group), _due(group), _offered_per_s(group)
+    if answered is None or due is None or not offered:
+        return None
+    repetitions = _repetitions(group)
+    taken_s = most((due / repetitions / offered, divide(most(side.elapsed_ns for side in group.senders), 1e9)))
+    return divide(answered / repetitions, taken_s)
+
+
+def _sum_of(name: str) -> Callable[[FlowGroup], int | None]:
+    return lambda group: total(getattr(counts, name) for counts in _counts(group)) if _counts(group) else None
+
+
+def _most_of(name: str) -> Callable[[FlowGroup], int | None]:
+    return lambda group: most(getattr(counts, name) for counts in _counts(group))
+
+
+def _timed(group: FlowGroup) -> list[RoundTrips]:
+    found = [side.round_trips for side in group.senders if group.cell.kind.scheduled]
+    return [times for times in found if times is not None and times.count]
+
+
+def _mean_us(group: FlowGroup) -> float | None:
+    timed = _timed(group)
+    return sum(times.sum_ns or 0 for times in timed) / sum(times.count for times in timed) / 1e3 if timed else None
+
+
+def _least_ns(group: FlowGroup) -> int | None:
+    return least(times.min_ns for times in _timed(group))
+
+
+def _most_ns(group: FlowGroup) -> int | None:
+    return most(times.max_ns for times in _timed(group))
+
+
+def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
+    """Return a function for a percentile over all requests that were due: those without an answer took longest."""
+
+    def of(group: FlowGroup) -> float | None:
+        answered, missing = sum(times.count for times in _timed(group)), _missing(group)
+        if not answered or answered + missing < _LEAST.get(percent, 1):
+            return None
+        if -(-(answered + missing) * percent // 100) > answered:
+            return None
+        found_ns = percentile_ns((*group.trips, (_NEVER, missing)), percent, _least_ns(group), _most_ns(group))
+        return divide(found_ns, 1e3)
+
+    return of
+
+
+def _time(name: str, meaning: str, of: Callable[[FlowGroup], float | None], **more: object) -> Figure[float]:
+    return Figure(
+        name=f"request_{name}_us",
+        unit="us",
+        levels=ONLY_FLOWS,
+        meaning=f"{meaning} of a request, from the instant at which it was to begin until its whole reply arrived",
+        digits=3,
+        compute=of,
+        kinds=_KIND,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def _count(name: str, meaning: str, of: Callable[[FlowGroup], int | None]) -> Figure[int]:
+    return Figure(name=name, unit="", levels=ONLY_FLOWS, meaning=meaning, compute=of, over_streams=total, kinds=_KIND)
+
+
+REQUESTS_ANSWERED: Final = _count("requests", "requests whose whole reply arrived", _answered)
+REQUESTS_DUE: Final = _count("requests_due", "requests that were to begin during the test", _due)
+OFFERED_PER_S: Final = Figure(
+    name="requests_offered_per_s",
+    unit="",
+    levels=ONLY_FLOWS,
+    meaning="requests per second that were to begin, over all flows of a pair (per_second)",
+    digits=1,
+    compute=_offered_per_s,
+    over_streams=total,
+    kinds=_KIND,
+)
+ANSWERED_PER_S: Final = Figure(
+    name="requests_per_s",
+    unit="",
+    levels=ONLY_FLOWS,
+    meaning="requests ÷ the time in which they were due, or that from the first request to the last reply if longer",
+    digits=1,
+    compute=_per_s,
+    over_streams=total,
+    kinds=_KIND,
+    higher_is_better=True,
+)
+REQUEST_P50: Final = _time("p50", "median time", _percentile_us(50), alias="request_p50", watched=True)
+REQUEST_P90: Final = _time("p90", "90th percentile of the time", _percentile_us(90))
+REQUEST_P99: Final = _time("p99", "99th percentile of the time", _percentile_us(99), alias="request_p99", watched=True)
+REQUEST_P999: Final = _time("p999", "99.9th percentile of the time", _percentile_us(99.9))
+REQUEST_P9999: Final = _time("p9999", "99.99th percentile of the time", _percentile_us(99.99))
+REQUEST_MAX: Final = _time("max", "longest time", lambda group: divide(_most_ns(group), 1e3))
+REQUESTS_LATE: Final = _count(
+    "requests_late", "requests to which the sender itself came more than 1 ms after they were to begin", _sum_of("late")
+)
+LATE_MAX: Final = Figure(
+    name="request_late_max_us",
+    unit="us",
+    levels=ONLY_FLOWS,
+    meaning="longest time from the instant at which a request was to begin until the sender itself came to it",
+    digits=3,
+    compute=lambda group: divide(_most_of("late_max_ns")(group), 1e3),
+    over_streams=most,
+    kinds=_KIND,
+)
+LATE_MEAN: Final = Figure(
+    name="request_late_mean_us",
+    unit="us",
+    levels=ONLY_FLOWS,
+    meaning="mean time from the instant at which a request was to begin until the sender itself came to it",
+    digits=3,
+    compute=lambda group: divide(divide(_sum_of("late_sum_ns")(group), _begun(group)), 1e3),
+    kinds=_KIND,
+)
+REQUESTS_HELD: Final = _count(
+    "requests_held",
+    "requests that began more than 1 ms after the sender came to them, as its socket took no more bytes",
+    _sum_of("held"),
+)
+REQUESTS_UNANSWERED: Final = _count(
+    "requests_unanswered",
+    "requests that were begun, and whose reply had not arrived 2 s after the end of the test",
+    _sum_of("unanswered"),
+)
+REQUESTS_UNSENT: Final = _count(
+    "requests_unsent",
+    "requests that were due and had not begun 2 s after the end of the test, as the socket took no more bytes",
+    _sum_of("unsent"),
+)
+IN_FLIGHT: Final = Figure(
+    name="requests_in_flight",
+    unit="",
+    levels=ONLY_FLOWS,
+    meaning="most requests of a flow that were begun and not answered at a time",
+    compute=_most_of("in_flight_max"),
+    over_streams=most,
+    kinds=_KIND,
+)
+
+
+def _begun(group: FlowGroup) -> int | None:
+    answered = _answered(group)
+    return None if answered is None else answered + sum(counts.unanswered for counts in _counts(group))
+
+
+REQUEST_FIGURES: Final = (
+    REQUESTS_ANSWERED,
+    REQUESTS_DUE,
+    ANSWERED_PER_S,
+    OFFERED_PER_S,
+    _time(
+        "mean",
+        "mean time",
+        _mean_us,
+        compared=ComparedAs(lambda cell: cell.kind.scheduled, "mean time of a request", "request", "µs"),
+    ),
+    _time("min", "shortest time", lambda group: divide(_least_ns(group), 1e3)),
+    REQUEST_P50,
+    REQUEST_P90,
+    REQUEST_P99,
+    REQUEST_P999,
+    REQUEST_P9999,
+    REQUEST_MAX,
+    REQUESTS_LATE,
+    LATE_MAX,
+    LATE_MEAN,
+    REQUESTS_HELD,
+    REQUESTS_UNANSWERED,
+    REQUESTS_UNSENT,
+    IN_FLIGHT,
+)
+"""Figures of tests that begin requests at equal intervals, in the order of the column table."""

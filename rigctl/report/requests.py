@@ -1,0 +1,188 @@
+"""The report part on tests that begin requests at equal intervals: times, the sender's lateness, lost requests."""
+
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Final
+
+from rigctl.analysis.run_view import RunView
+from rigctl.analysis.views.messages import MessageResult
+from rigctl.base.values import divide, group_by, most, total_of_known
+from rigctl.figures import Figure
+from rigctl.figures import requests as figures
+from rigctl.findings import Finding, Sentence, Statement, Weight, tests
+from rigctl.findings import latency as said
+from rigctl.findings.repetitions import exclusion_texts
+from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named, time_text
+from rigctl.report.blocks import Column, Part, Table
+from rigctl.report.tables import requested
+from rigctl.report.tables.columns import (
+    ColumnOf,
+    RowHead,
+    count_texts,
+    fill_column,
+    number_column,
+    table_of,
+    to_digits,
+)
+from rigctl.report.tables.messages import SIZE_COLUMN, microseconds
+from rigctl.settings import NODELAY, PARALLEL, PER_SECOND, REPLY
+
+SECTION: Final = "requests"
+_METHOD: Final = (
+    "Each flow begins its requests at equal intervals, whether or not earlier ones were answered. The time of a "
+    "request counts from the instant at which it was to begin until its whole reply has arrived, so that it includes "
+    "any wait before."
+)
+_LATENESS: Final = (
+    "Late: requests to which the sender's own thread came more than 1 ms after their time. Held: those that then "
+    "waited for more than 1 ms, as the connection took no more bytes."
+)
+_PERCENTILES: Final = (
+    "Percentiles come from a histogram, within 0.4 %, count requests without an answer as the longest, and are given "
+    "where at least ten requests took longer."
+)
+_NOTABLE_SHARE: Final = 0.01
+"""Share of late requests from which the printed p99 may be theirs."""
+_NOTABLE_OF_MANY: Final = (10_000, 0.001)
+"""The same for p99.9, and the number of requests from which it is printed."""
+_REACHED: Final = 0.99
+"""Share of the offered rate that counts as reached."""
+_LAST_REPLIES_S: Final = 0.1
+"""Time after the last request was due in which the last replies may arrive: a pause there is no queue that grows."""
+
+
+def part(view: RunView) -> Part:
+    """Return the report part on tests that begin requests at equal intervals; `view` has only these."""
+    findings = [*_answer(view.messages), *_findings(view.messages)]
+    method = (_METHOD, _LATENESS, _PERCENTILES)
+    return Part(findings=tuple(findings), results=_table(view.messages), method=method)
+
+
+def _rate(result: MessageResult) -> float:
+    return result[figures.ANSWERED_PER_S] or 0.0
+
+
+def is_reached(result: MessageResult) -> bool:
+    """Tell whether requests were answered as fast as they were due, apart from a short wait for the last replies."""
+    rate, offered = _rate(result), result[figures.OFFERED_PER_S]
+    due = result[figures.REQUESTS_DUE]
+    if not rate or not offered or due is None or result[figures.REQUESTS_UNSENT]:
+        return False
+    behind_s = due / len(result.elapsed_s) * (1 / rate - 1 / offered)
+    return rate >= _REACHED * offered or behind_s <= _LAST_REPLIES_S
+
+
+def _answer(results: Sequence[MessageResult]) -> Iterator[Finding]:
+    """Yield the answer: the times at the highest rate that was reached; if none was, at the highest rate."""
+    known = [result for result in results if _rate(result)]
+    if not known:
+        return
+    reached = [result for result in known if is_reached(result)]
+    best, several = max(reached or known, key=_rate), len(known) > 1
+    name, time_us = next(
+        ((name, value) for name, figure in _NAMED.items() if (value := best[figure]) is not None), ("p50", None)
+    )
+    text = f"{best.stream}: {name} {time_text(time_us)} at {_rate(best):,.0f} requests/s"
+    if several:
+        text += f" ({plural(best.cell.parallel, 'flow')}), the highest rate {'reached' if reached else 'of all tests'}"
+    statements = [Statement(text, [best], lambda own: _rate(own) >= _rate(best) or not is_reached(own))]
+    lost = [result for result in known if result[figures.REQUESTS_UNANSWERED] or result[figures.REQUESTS_UNSENT]]
+    words = "all were answered"
+    if lost:
+        words = f"not all were answered in {tests_named([f'test {own.cell.number}' for own in lost], 'as')}"
+        words = words if several else "not all were answered"
+    statements.append(Statement(words, lost or known, lambda own: _is_lossy(own) is bool(lost)))
+    yield Finding(
+        "requests",
+        f"{text}; {words}",
+        Weight.ANSWER,
+        subject=tests([best.cell.number]),
+        numbers={"requests_per_s": _rate(best), f"request_{name.replace('.', '')}_us": time_us},
+        brief=f"{name} {time_text(time_us)} at {_rate(best):,.0f} requests/s",
+        statements=tuple(statements),
+    )
+
+
+_NAMED: Final = {"p99": figures.REQUEST_P99, "p50": figures.REQUEST_P50}
+"""The percentiles that an answer may name, the preferred first."""
+
+
+def _is_lossy(result: MessageResult) -> bool:
+    return bool(result[figures.REQUESTS_UNANSWERED] or result[figures.REQUESTS_UNSENT])
+
+
+def _findings(results: Sequence[MessageResult]) -> Iterator[Finding]:
+    """Yield for each pair what is to be known of its times: late senders, full connections, lost requests, rates."""
+    for stream, own in group_by(results, lambda result: result.stream).items():
+        late = [result for result in own if _is_notable(result, figures.REQUESTS_LATE)]
+        if late:
+            longest = time_text(most(result[figures.LATE_MAX] for result in late))
+            yield _say(said.SENDER_LATE, late, figures.REQUESTS_LATE, stream=stream, most=longest)
+        if held := [result for result in own if _is_notable(result, figures.REQUESTS_HELD)]:
+            yield _say(said.REQUESTS_HELD_BACK, held, figures.REQUESTS_HELD, stream=stream)
+        if lost := [result for result in own if result[figures.REQUESTS_UNANSWERED]]:
+            yield _say(said.REQUESTS_LOST, lost, figures.REQUESTS_UNANSWERED, stream=stream, receiver=stream.receiver)
+        if slow := [result for result in own if _rate(result) and not is_reached(result)]:
+            worst = min(slow, key=lambda result: divide(_rate(result), result[figures.OFFERED_PER_S]) or 0.0)
+            words = {"rate": f"{_rate(worst):,.0f}", "offered": f"{worst[figures.OFFERED_PER_S]:,.0f}"}
+            words["which"] = f" (test {worst.cell.number})" if len(slow) > 1 else ""
+            yield _say(said.RATE_NOT_REACHED, slow, figures.REQUESTS_ANSWERED, stream=stream, **words)
+
+
+def _is_notable(result: MessageResult, figure: Figure[int]) -> bool:
+    due = result[figures.REQUESTS_DUE] or 0
+    share = divide(result[figure], due) or 0.0
+    return share >= _NOTABLE_SHARE or (due >= _NOTABLE_OF_MANY[0] and share >= _NOTABLE_OF_MANY[1])
+
+
+def _say(sentence: Sentence, results: Sequence[MessageResult], figure: Figure[int], **words: object) -> Finding:
+    """Return a finding on tests of a pair, with the sum of a count and its share of the requests that were due."""
+    count = total_of_known(result[figure] for result in results) or 0
+    due = total_of_known(result[figures.REQUESTS_DUE] for result in results) or 0
+    numbers = sorted(result.cell.number for result in results)
+    pct = pct_text(100 * (divide(count, due) or 0.0), 2)
+    return sentence.say(
+        tests(numbers),
+        {figure.name: count},
+        count=count_text(count),
+        due=count_text(due),
+        pct=pct,
+        tests=numbers_text(numbers),
+        **words,
+    )
+
+
+def _table(results: Sequence[MessageResult]) -> Table:
+    """Return the table with a row for each test and pair."""
+    first = {result.cell.number: id(result) for result in reversed(results)}
+
+    def head(result: MessageResult) -> RowHead:
+        own = result.exclusions if first[result.cell.number] == id(result) else ()
+        return RowHead(result.cell.number, exclusion_texts(own), bool(result.elapsed_s))
+
+    columns: list[ColumnOf[MessageResult]] = [
+        requested.TEST_COLUMN.of,
+        requested.CONDITION_COLUMN.of,
+        lambda rows: fill_column(Column("Pair", "", "requested", words=True), [str(row.stream) for row in rows]),
+        SIZE_COLUMN,
+        requested.requested_column(REPLY, "Reply", "B").of,
+        requested.varying_column(PARALLEL, "Flows").of,
+        requested.requested_column(PER_SECOND, "Offered/s").of,
+        requested.varying_column(NODELAY).of,
+        *(setting.of for setting in requested.OF_ALL),
+        requested.PLACEMENT_COLUMN.of,
+        number_column("Requests/s", "", itemgetter(figures.ANSWERED_PER_S), to_digits(3, 0), "measured", -1),
+        microseconds("p50", itemgetter(figures.REQUEST_P50), -1),
+        microseconds("p90", itemgetter(figures.REQUEST_P90), 1),
+        microseconds("p99", itemgetter(figures.REQUEST_P99), -1),
+        microseconds("p99.9", itemgetter(figures.REQUEST_P999), 0),
+        microseconds("p99.99", itemgetter(figures.REQUEST_P9999), 2),
+        microseconds("max", itemgetter(figures.REQUEST_MAX), 1),
+        number_column("In flight", "", itemgetter(figures.IN_FLIGHT), count_texts, "measured", 2),
+        number_column("Late", "", itemgetter(figures.REQUESTS_LATE), count_texts, "measured", 1),
+        microseconds("Most late", itemgetter(figures.LATE_MAX), 1),
+        number_column("Unanswered", "", itemgetter(figures.REQUESTS_UNANSWERED), count_texts, "measured", 0),
+    ]
+    if any(result[figures.REQUESTS_HELD] for result in results):
+        columns.append(number_column("Held", "", itemgetter(figures.REQUESTS_HELD), count_texts, "measured", 2))
+    return table_of(results, columns, head, label="Requests")

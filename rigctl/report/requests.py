@@ -65,8 +65,8 @@ def _rate(result: MessageResult) -> float:
 def is_reached(result: MessageResult) -> bool:
     """Tell whether requests were answered as fast as they were due, apart from a short wait for the last replies."""
     rate, offered = _rate(result), result[figures.OFFERED_PER_S]
-    due = result[figures.REQUESTS_DUE]
-    if not rate or not offered or due is None or result[figures.REQUESTS_UNSENT]:
+    due, unsent = result[figures.REQUESTS_DUE], result[figures.REQUESTS_UNSENT]
+    if not rate or not offered or due is None or unsent:
         return False
     behind_s = due / len(result.elapsed_s) * (1 / rate - 1 / offered)
     return rate >= _REACHED * offered or behind_s <= _LAST_REPLIES_S

@@ -24,7 +24,7 @@ from rigctl.report.tables.columns import (
     table_of,
     to_digits,
 )
-from rigctl.report.tables.messages import SIZE_COLUMN, microseconds
+from rigctl.report.tables.messages import SIZE_COLUMN, microseconds, to_microseconds
 from rigctl.settings import NODELAY, PARALLEL, PER_SECOND, REPLY
 
 SECTION: Final = "requests"
@@ -79,14 +79,17 @@ def _answer(results: Sequence[MessageResult]) -> Iterator[Finding]:
         return
     reached = [result for result in known if is_reached(result)]
     best, several = max(reached or known, key=_rate), len(known) > 1
-    name, time_us = next(
-        ((name, value) for name, figure in _NAMED.items() if (value := best[figure]) is not None), ("p50", None)
+    name, figure = next(
+        ((name, figure) for name, figure in _NAMED.items() if best[figure] is not None), ("p50", figures.REQUEST_P50)
     )
-    text = f"{best.stream}: {name} {time_text(time_us)} at {_rate(best):,.0f} requests/s"
+    # With the digits of the table, so that it is found there.
+    time = to_microseconds([result[figure] for result in results])(best[figure])
+    brief = f"{name} {time} µs at {_rate(best):,.0f} requests/s"
+    text = f"{best.stream}: {brief}"
     if several:
         text += f" ({plural(best.cell.parallel, 'flow')}), the highest rate {'reached' if reached else 'of all tests'}"
     statements = [Statement(text, [best], lambda own: _rate(own) >= _rate(best) or not is_reached(own))]
-    lost = [result for result in known if result[figures.REQUESTS_UNANSWERED] or result[figures.REQUESTS_UNSENT]]
+    lost = [result for result in known if _is_lossy(result)]
     words = "all were answered"
     if lost:
         words = f"not all were answered in {tests_named([f'test {own.cell.number}' for own in lost], 'as')}"
@@ -97,8 +100,8 @@ def _answer(results: Sequence[MessageResult]) -> Iterator[Finding]:
         f"{text}; {words}",
         Weight.ANSWER,
         subject=tests([best.cell.number]),
-        numbers={"requests_per_s": _rate(best), f"request_{name.replace('.', '')}_us": time_us},
-        brief=f"{name} {time_text(time_us)} at {_rate(best):,.0f} requests/s",
+        numbers={"requests_per_s": _rate(best), figure.name: best[figure]},
+        brief=brief,
         statements=tuple(statements),
     )
 

@@ -245,8 +245,8 @@ def _schedule_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, st
         return
     last_s = (count * test.row[PARALLEL] - 1) / per_second
     if last_s >= model.duration:
-        needed = f"{count:,} requests of each flow at per_second: {per_second} take {last_s:,.6g} s"
-        yield "iterations", f"{needed}, and the test {model.duration:g} s. Give it longer, or request fewer"
+        due = f"at per_second: {per_second} the last of {count:,} requests of each flow is due after {last_s:,.6g} s"
+        yield "iterations", f"{due}, and the test takes {model.duration:g} s. Give it longer, or request fewer"
 
 
 def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:

@@ -54,7 +54,14 @@ def test_a_kind_is_known_to_its_cell_the_agent_the_report_and_its_settings(kind:
     assert (cell.kind, cell.in_messages) == (kind, kind.counts == "messages")
     source = "".join(path.read_text() for path in (ROOT / "agents").glob("*.c"))
     assert kind.order is None or re.search(f'"{kind.order}"', source)
-    assert kind.section in (streams.SECTION, datagrams.SECTION, messages.TIMES, messages.FILES, connections.SECTION, requests.SECTION)
+    assert kind.section in (
+        streams.SECTION,
+        datagrams.SECTION,
+        messages.TIMES,
+        messages.FILES,
+        connections.SECTION,
+        requests.SECTION,
+    )
     assert all(setting.takes(kind) for setting in SETTINGS.values() if kind in setting.needed_by)
 
 

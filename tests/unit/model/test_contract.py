@@ -9,7 +9,19 @@ import pytest
 
 from rigctl.model.contract import departures, impossible_reason, invalid_reason, link_departures, reason_unfinished
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Datagrams, Direction, Flow, Link, NodeUsage, Pair, Series, Side, TcpInfo
+from rigctl.records import (
+    Cell,
+    Datagrams,
+    Direction,
+    Flow,
+    Link,
+    NodeUsage,
+    Pair,
+    RequestCounts,
+    Series,
+    Side,
+    TcpInfo,
+)
 from rigctl.settings import CONGESTION, ITERATIONS, NO_SETTINGS, RATE, Settings
 
 S = 10**9
@@ -134,6 +146,37 @@ def test_fewer_messages_than_asked_for_are_no_measurement_and_say_what_to_do(
     cell: Cell, senders: list[Side | None], reason: str | None
 ) -> None:
     assert reason_unfinished(cell, [Flow(AB, Direction.FORWARD, 1, own, None) for own in senders]) == reason
+
+
+REQUESTS = replace(PINGPONG, test="requests")
+WHENEVER = replace(REQUESTS, settings=NO_SETTINGS)
+
+
+def asking(answered: int, unanswered: int = 0, unsent: int = 0) -> Side:
+    counts = RequestCounts(0, 0, 0, 0, 1, unanswered, unsent)
+    return replace(side(64 * answered), requests=counts)
+
+
+@pytest.mark.parametrize(
+    ("cell", "senders", "reason"),
+    [
+        (REQUESTS, [asking(1200), asking(1000, 150, 50)], None),  # a request without an answer is a result, too
+        (REQUESTS, [asking(1199)], "a -> b: 1,199 of 1,200 requests were due in 0.5 s. Give it longer"),
+        (WHENEVER, [asking(1, 900)], None),
+        (WHENEVER, [asking(1), asking(0, 8, 2)], "a -> b: none of 10 requests was answered within 0.5 s, or 2 s later"),
+        (WHENEVER, [None], "a -> b: none of 0 requests was answered within 0.5 s, or 2 s later"),
+    ],
+)
+def test_requests_are_a_measurement_if_they_were_due_and_some_were_answered(
+    cell: Cell, senders: list[Side | None], reason: str | None
+) -> None:
+    assert reason_unfinished(cell, [Flow(AB, Direction.FORWARD, 1, own, None) for own in senders]) == reason
+
+
+@pytest.mark.parametrize(("came", "believed"), [(0, True), (11, True), (12, False)])
+def test_a_receiver_gets_at_most_the_requests_that_were_begun(came: int, believed: bool) -> None:
+    flow = Flow(AB, Direction.FORWARD, 1, asking(4, 7), side(64 * came))
+    assert (impossible_reason(WHENEVER, [flow]) is None) is believed
 
 
 @pytest.mark.parametrize(

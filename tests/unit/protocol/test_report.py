@@ -12,7 +12,7 @@ from wire import COUNTS, LAST, TOTALS, parsed
 from rigctl.base.errors import NodeError
 from rigctl.protocol.lines import Answer
 from rigctl.protocol.report import MOST_BUCKET, EndpointReport, endpoint_report
-from rigctl.records import Bins, Connections, Datagrams, NicCounters, StackCounters
+from rigctl.records import Bins, Connections, Datagrams, NicCounters, RequestCounts, StackCounters
 
 
 def report(*parts: Any, **last: Any) -> EndpointReport:
@@ -52,6 +52,21 @@ def connections(flow: int = 0, *failed: tuple[str, int]) -> Any:
     return parsed(flow=flow, late=None, retransmits=3, failed=[list(each) for each in failed])
 
 
+REQUESTS = {
+    "late": 3,
+    "late_max_ns": 4_100_000,
+    "late_sum_ns": 52_000_000,
+    "held": 1,
+    "in_flight_max": 7,
+    "unanswered": 2,
+    "unsent": 0,
+}
+
+
+def requests(flow: int = 0, **counts: Any) -> Any:
+    return parsed(flow=flow, **(REQUESTS | counts))
+
+
 def pcap(data: bytes) -> Any:
     return parsed(pcap=base64.b64encode(data).decode())
 
@@ -84,6 +99,8 @@ def test_a_last_sample_a_moment_before_the_one_before_is_put_beside_it(back_ns: 
         ([totals()], "one line of totals for flow 0, got two"),
         ([datagrams(), datagrams()], "one line of datagram counts for flow 0, got two"),
         ([connections(), connections()], "one line of connections for flow 0, got two"),
+        ([requests(), requests()], "one line of requests for flow 0, got two"),
+        ([requests(1)], "totals of every flow from 0, got those of [0]"),
         ([datagrams(1)], "totals of every flow from 0, got those of [0]"),
         ([buckets(flow=1)], "totals of every flow from 0, got those of [0]"),
         ([totals(2)], "totals of every flow from 0, got those of [0, 2]"),
@@ -114,6 +131,26 @@ def test_pieces_of_a_histogram_become_one_that_holds_every_round_trip() -> None:
     (side,) = report(totals(), datagrams(), buckets((1, 5))).sides  # of losses: it need not add up to round trips
     assert (side.datagrams, side.histogram) == (Datagrams(9), ((1, 5),))
     assert bucket_of(TOP_NS) == MOST_BUCKET
+
+
+def test_the_counts_of_requests_belong_to_their_flow() -> None:
+    first, second = report(totals(), totals(1), requests(1)).sides
+    assert (first.requests, second.requests) == (None, RequestCounts(3, 4_100_000, 52_000_000, 1, 7, 2, 0))
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize("value", [None, -1, 1.5, "3", 2**62])
+def test_a_count_of_requests_is_a_number_that_is_known(name: str, value: object) -> None:
+    with pytest.raises(NodeError, match=f'expected "{name}" to be'):
+        requests(**{name: value})
+
+
+def test_a_line_of_requests_has_all_counts_and_no_others() -> None:
+    with pytest.raises(NodeError, match='expected no "more"'):
+        requests(more=1)
+    for name in REQUESTS.keys() - {"in_flight_max"}:
+        with pytest.raises(NodeError, match=f'expected "{name}"'):
+            parsed(flow=0, **{key: 0 for key in REQUESTS if key != name})
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ agents: $(VENV)/dev.stamp
 	$(BIN)/rigctl agent build
 
 # Each prints its own table; none of them is a pass or a fail.
-BENCHES := fidelity orchestration scale peers distance latency levels publish start
+BENCHES := fidelity orchestration scale peers distance latency requests levels publish start
 bench: $(VENV)/dev.stamp agents
 	for bench in $(BENCHES); do $(BIN)/python tests/bench/bench_$$bench.py; done
 

@@ -127,14 +127,14 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
         name="app_rtt_bucket_low_us",
         unit="us",
         levels=BUCKETS,
-        meaning="lower bound of a bucket of round-trip times of messages",
+        meaning="lower bound of a bucket of round-trip times of messages, or of the times of requests",
         digits=3,
     ),
     DataColumn(
         name="app_rtt_bucket_high_us",
         unit="us",
         levels=BUCKETS,
-        meaning="upper bound of a bucket of round-trip times of messages",
+        meaning="upper bound of a bucket of round-trip times of messages, or of the times of requests",
         digits=3,
     ),
     DataColumn(

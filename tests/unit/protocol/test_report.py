@@ -64,7 +64,8 @@ REQUESTS = {
 
 
 def requests(flow: int = 0, **counts: Any) -> Any:
-    return parsed(flow=flow, **(REQUESTS | counts))
+    values: dict[str, Any] = REQUESTS | counts
+    return parsed(flow=flow, **values)
 
 
 def pcap(data: bytes) -> Any:
@@ -142,7 +143,7 @@ def test_the_counts_of_requests_belong_to_their_flow() -> None:
 @pytest.mark.parametrize("value", [None, -1, 1.5, "3", 2**62])
 def test_a_count_of_requests_is_a_number_that_is_known(name: str, value: object) -> None:
     with pytest.raises(NodeError, match=f'expected "{name}" to be'):
-        requests(**{name: value})
+        requests(0, **{name: value})
 
 
 def test_a_line_of_requests_has_all_counts_and_no_others() -> None:

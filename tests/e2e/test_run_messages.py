@@ -1,4 +1,4 @@
-"""Ping-pong and blast as a user runs them, repetitions that `retest` asks for, and two variants in turn."""
+"""Ping-pong, blast and requests as a user runs them, repetitions that `retest` asks for, and two variants in turn."""
 
 import json
 from collections import Counter
@@ -49,6 +49,28 @@ def test_a_blast_is_counted_whole_and_no_faster_than_its_link(guest: User) -> No
     assert (small["messages"], large["messages"]) == (100, 100)
     sent = 100 * 2**17 - burst_bytes(10**9, 1500)
     assert sent / large["elapsed_s"] < 1.02 * GIGABIT * 1448 / 1538  # how near: tests/bench/bench_fidelity.py
+
+
+def test_requests_are_timed_from_when_they_were_to_begin(guest: User) -> None:
+    """On a busy machine the sender may be late, and a request is then as long as it is late."""
+    settings = "matrix: {size: 100, reply: [200, 10K], per_second: 500, parallel: 2, iterations: 200}\n"
+    expect = 'expect: {requests: ">= 400"}\n'
+    said = guest.rigctl("run", guest.scenario(MESSAGES.format("requests") + settings + expect), "--report", "p.html")
+    assert "all were answered" in said
+    assert "expectation-not-met" not in guest.findings()
+    flows = guest.rows("flows", invalid=True)
+    known = [(row["cell"], row["flow"], row["requests"], row["requests_due"], row["reply_bytes"]) for row in flows]
+    assert known == [(cell, flow, 200, 200, size) for cell, size in ((1, 200), (2, 10_240)) for flow in (1, 2)]
+    for row in flows:
+        assert row["request_min_us"] <= row["request_p50_us"] * 1.005
+        assert row["request_p50_us"] <= row["request_p90_us"] <= row["request_max_us"] * 1.005
+        assert row["request_late_max_us"] <= row["request_max_us"]
+        assert (row["request_p99_us"], row["requests_unanswered"], row["requests_unsent"]) == (None, 0, 0)
+        assert row["nodelay"] is True
+    counted: Counter[int] = Counter()
+    for row in guest.rows("histogram", invalid=True):
+        counted[row["cell"]] += row["count"]
+    assert counted == {1: 400, 2: 400}
 
 
 def test_what_varies_is_measured_again_in_a_table_of_its_own(replayed: User) -> None:

@@ -225,8 +225,8 @@ static void park(struct parking *parking, const struct taken *taken)
     parking->taken[parking->count++] = *taken;
 }
 
-/* Wait until a connection comes, or something to one of those parked, and serve the latter. */
-static void serve_parked(struct flow *flow, struct parking *parking)
+/* Wait until a connection comes, or something to one of those parked, for at most `wait_ms`, and serve the latter. */
+static void serve_parked(struct flow *flow, struct parking *parking, int wait_ms)
 {
     struct pollfd polls[PARKED_MAX + 1];
     int left = 0, count = parking->count;
@@ -234,7 +234,7 @@ static void serve_parked(struct flow *flow, struct parking *parking)
     for (int i = 0; i < count; i++)
         polls[i] = (struct pollfd){.fd = parking->taken[i].fd, .events = POLLIN};
     polls[count] = (struct pollfd){.fd = flow->datagram.fd, .events = POLLIN};
-    poll(polls, (nfds_t)count + 1, WAIT_US / 1000);
+    poll(polls, (nfds_t)count + 1, wait_ms);
     for (int i = 0; i < count; i++) {
         struct taken *taken = &parking->taken[i];
 
@@ -289,13 +289,15 @@ static void connections_serve(struct flow *flow)
             if (udp_has_ended(flow))
                 break;
         }
-        if (parking.count > 0)
-            serve_parked(flow, &parking);
         taken.fd = accept_own(flow, &sender);
-        if (taken.fd >= 0 && !serve(flow, &taken, parking.count > 0 ? MSG_DONTWAIT : 0))
-            park(&parking, &taken);
-        else if (taken.fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+        if (taken.fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
             clock_sleep_until(clock_now() + NAP_NS); /* no descriptor or memory is left for it */
+        else if (taken.fd < 0)
+            serve_parked(flow, &parking, WAIT_US / 1000);
+        else if (!serve(flow, &taken, parking.count > 0 ? MSG_DONTWAIT : 0))
+            park(&parking, &taken);
+        if (taken.fd >= 0 && parking.count > 0)
+            serve_parked(flow, &parking, 0);
     }
     while (parking.count > 0)
         reset(parking.taken[--parking.count].fd);
@@ -311,10 +313,10 @@ static int make_listener(const struct flow *flow)
         struct sockaddr_storage here = flow->request->address;
 
         *address_port(&here) = htons((in_port_t)port);
-        fd = socket(here.ss_family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+        fd = socket(here.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
         if (fd < 0)
             break;
-        set_timeouts(fd);
+        set_timeouts(fd); /* which accepted sockets inherit */
         if (sockopts_apply(fd, here.ss_family, true, &flow->request->sockopts) != NULL ||
             bind(fd, (struct sockaddr *)&here, address_length(&here)) != 0 || listen(fd, SOMAXCONN) != 0)
             fd = system_close_failed(fd);

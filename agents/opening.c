@@ -125,6 +125,14 @@ static int send_acceptance(const struct flow *flow)
     return send(flow->fd, bytes, sizeof bytes, MSG_NOSIGNAL) == (ssize_t)sizeof bytes ? 0 : errno;
 }
 
+/* Return what of a flow's opening failed. */
+static const char *find_failed_part(const struct flow *flow, int error)
+{
+    if (error == EADDRINUSE)
+        return work_has_datagrams(flow->work) ? "a port for its datagrams" : "a port for its connections";
+    return flow->sender ? "datagram socket" : "accept";
+}
+
 /* Prepare flow `number`, whose connection was accepted, for its kind of work. A failure ends the endpoint. */
 static void open_flow(struct endpoint *endpoint, int number, int fd)
 {
@@ -146,7 +154,7 @@ static void open_flow(struct endpoint *endpoint, int number, int fd)
     if (error == 0 && !flow->sender)
         error = send_acceptance(flow);
     if (error != 0) {
-        fail(endpoint, number, error == EADDRINUSE ? "a port of its own" : flow->sender ? "datagram socket" : "accept", error);
+        fail(endpoint, number, find_failed_part(flow, error), error);
         return;
     }
     endpoint->openings.opened++;

@@ -33,6 +33,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "interference": ("interference",),
     "stratus-udp": ("stratus-udp",),
     "connections": ("connections",),
+    "services": ("services",),
     "nettest-pingpong": ("nettest-pingpong-100k",),
     "nettest-blast": ("nettest-blast",),
     "das2-quick-8g": ("das2-quick",),

@@ -21,6 +21,7 @@ from rigctl.analysis.nights.comparison import figures as figures_to_compare
 from rigctl.analysis.nights.history import load_figures
 from rigctl.figures import FIGURES, Level, columns_at
 from rigctl.results.read import read_results
+from rigctl.settings.kinds import KINDS
 from rigctl.store import open_store
 
 Rigctl = Callable[..., str]
@@ -74,7 +75,7 @@ def test_json_has_the_means_of_what_is_exported(store: Path, rigctl: Rigctl) -> 
     for level in NAMES:
         for key, rows in _counted(_answers(store, level), level):
             told = by_test[key]
-            if rows[0]["iterations"] is not None or rows[0]["test"] in ("pingpong", "blast", "file", "connect", "requests"):
+            if rows[0]["iterations"] is not None or KINDS[rows[0]["test"]].in_messages:
                 continue  # percentiles are over the messages of all repetitions
             for name in NAMES[level]:
                 if name in ("limit", "limit_detail"):

@@ -77,7 +77,7 @@ SUBFLOW_FAILED: Final = warning(
 PORTS_EXHAUSTED: Final = warning(
     "ports-exhausted",
     "{stream} ran out of ports in {tests}: {count} connections failed (EADDRNOTAVAIL). The end that closes first keeps "
-    "a port for a minute (TIME-WAIT), so that {ports:,} ports allow {per_s:,} connections/s.",
+    "a port for a minute (TIME-WAIT): Linux's usual {ports:,} ports allow {per_s:,} connections/s.",
     "Set close: reset, or per_second; or the condition sysctl: net.ipv4.ip_local_port_range, up to 1024 65535.",
     Weight.BOTTLENECK,
 )

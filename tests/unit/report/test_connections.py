@@ -109,7 +109,7 @@ def test_failures_are_named_by_their_errors_with_their_tests() -> None:
     assert said["connections"].text.endswith("; connections failed in test 2")
     assert said["ports-exhausted"].text == (
         "a → b ran out of ports in test 2: 1500 connections failed (EADDRNOTAVAIL). The end that closes first keeps a "
-        "port for a minute (TIME-WAIT), so that 28,232 ports allow 470 connections/s."
+        "port for a minute (TIME-WAIT): Linux's usual 28,232 ports allow 470 connections/s."
     )
     assert said["connections-unanswered"].numbers == {"connections_failed": 2}
     table = known(part(view).results)

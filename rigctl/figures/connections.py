@@ -88,7 +88,7 @@ def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
     return of
 
 
-def _time(name: str, meaning: str, of: Callable[[FlowGroup], float | None], **more: str | bool) -> Figure[float]:
+def _time(name: str, meaning: str, of: Callable[[FlowGroup], float | None], alias: str = "") -> Figure[float]:
     return Figure(
         name=f"connect_{name}_us",
         unit="us",
@@ -97,7 +97,8 @@ def _time(name: str, meaning: str, of: Callable[[FlowGroup], float | None], **mo
         digits=3,
         compute=of,
         kinds=_KIND,
-        **more,  # type: ignore[arg-type]
+        alias=alias,
+        watched=bool(alias),
     )
 
 
@@ -158,9 +159,9 @@ CONNECT_RETRANSMITS: Final = Figure(
     over_streams=total,
     kinds=_KIND,
 )
-CONNECT_P50: Final = _time("p50", "median time", _percentile_us(50), alias="connect_p50", watched=True)
+CONNECT_P50: Final = _time("p50", "median time", _percentile_us(50), "connect_p50")
 CONNECT_P90: Final = _time("p90", "90th percentile of the time", _percentile_us(90))
-CONNECT_P99: Final = _time("p99", "99th percentile of the time", _percentile_us(99), alias="connect_p99", watched=True)
+CONNECT_P99: Final = _time("p99", "99th percentile of the time", _percentile_us(99), "connect_p99")
 CONNECT_P999: Final = _time("p999", "99.9th percentile of the time", _percentile_us(99.9))
 CONNECT_MAX: Final = _time("max", "longest time", _extreme_us(most, "max_ns"))
 CONNECTION_FIGURES: Final = (

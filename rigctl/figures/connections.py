@@ -6,14 +6,12 @@ from typing import Final
 
 from rigctl.base.values import divide, least, most, total, total_of_known
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
-from rigctl.model.latency import percentile_ns
-from rigctl.records import Connections
+from rigctl.model.latency import LEAST_TIMES, percentile_ns
+from rigctl.records import Connections, connect_failures
 from rigctl.settings import ITERATIONS
 from rigctl.settings.setting import ONLY_FLOWS
 
 _KIND: Final = ("connect",)
-_LEAST: Final = {90: 100, 99: 1000, 99.9: 10_000}
-"""A percentile is given from this number of connections on: ten of them took longer."""
 
 
 def _opened(group: FlowGroup) -> int | None:
@@ -25,14 +23,11 @@ def _opened(group: FlowGroup) -> int | None:
 
 def _per_s(group: FlowGroup) -> float | None:
     """Return the completed connections per second of the test, or of the time that a requested number took."""
-    count, flows = _opened(group), [flow for flow in group.flows if flow.sender is not None]
+    count = _opened(group)
     taken_s: float | None = group.cell.sending_s
     if group.cell[ITERATIONS] is not None:
         taken_s = divide(most(side.elapsed_ns for side in group.senders), 1e9)
-    if count is None or not taken_s:
-        return None
-    repetitions = len(flows) / len({(flow.stream, flow.number) for flow in flows})
-    return count / repetitions / taken_s
+    return divide(divide(count, group.repetitions), taken_s)
 
 
 def _counts(group: FlowGroup) -> list[Connections]:
@@ -41,11 +36,7 @@ def _counts(group: FlowGroup) -> list[Connections]:
 
 def failures_of(group: FlowGroup) -> Counter[str]:
     """Return how many connections failed, by the name of the errno value."""
-    found: Counter[str] = Counter()
-    for counts in _counts(group):
-        for name, count in counts.failed:
-            found[name] += count
-    return found
+    return connect_failures(_counts(group))
 
 
 def _failed(group: FlowGroup) -> int | None:
@@ -81,7 +72,7 @@ def _mean_us(group: FlowGroup) -> float | None:
 
 def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
     def of(group: FlowGroup) -> float | None:
-        if not group.cell.kind.connects or sum(count for _, count in group.trips) < _LEAST.get(percent, 1):
+        if not group.cell.kind.connects or sum(count for _, count in group.trips) < LEAST_TIMES.get(percent, 1):
             return None
         return divide(percentile_ns(group.trips, percent), 1e3)
 

@@ -66,6 +66,12 @@ class FlowGroup:
         return counted if self.whole and any(sent for sent, _ in counted) else []
 
     @cached_property
+    def repetitions(self) -> float | None:
+        """Return how many repetitions the sending sides are of, as a mean over the flows; None without a report."""
+        sent = [(flow.stream, flow.number) for flow in self.flows if flow.sender is not None]
+        return len(sent) / len(set(sent)) if sent else None
+
+    @cached_property
     def trips(self) -> Buckets:
         """Return the histogram of round-trip times over all flows."""
         return merge_histograms(side.histogram for side in self.senders)

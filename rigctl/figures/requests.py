@@ -5,14 +5,12 @@ from typing import Final
 
 from rigctl.base.values import divide, least, most, total
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
-from rigctl.model.latency import percentile_ns
+from rigctl.model.latency import LEAST_TIMES, percentile_ns
 from rigctl.records import RequestCounts, RoundTrips
 from rigctl.settings import PER_SECOND
 from rigctl.settings.setting import ONLY_FLOWS
 
 _KIND: Final = ("requests",)
-_LEAST: Final = {90: 100, 99: 1000, 99.9: 10_000, 99.99: 100_000}
-"""A percentile is given from this number of requests on: ten of them took longer."""
 _NEVER: Final = 4352
 """A bucket above all others (model.latency), for requests without an answer: they took longer than any other."""
 
@@ -38,11 +36,6 @@ def _due(group: FlowGroup) -> int | None:
     return None if answered is None or not _counts(group) else answered + _missing(group)
 
 
-def _repetitions(group: FlowGroup) -> float:
-    flows = [flow for flow in group.flows if flow.sender is not None]
-    return len(flows) / len({(flow.stream, flow.number) for flow in flows})
-
-
 def _offered_per_s(group: FlowGroup) -> float | None:
     asked = group.cell[PER_SECOND]
     return None if _answered(group) is None or asked is None else float(asked)
@@ -51,11 +44,11 @@ def _offered_per_s(group: FlowGroup) -> float | None:
 def _per_s(group: FlowGroup) -> float | None:
     """Return the answered requests per second of the time in which they were due, or answered if that is longer."""
     answered, due, offered = _answered(group), _due(group), _offered_per_s(group)
-    if answered is None or due is None or not offered:
+    due_s = divide(divide(due, group.repetitions), offered)
+    if due_s is None:
         return None
-    repetitions = _repetitions(group)
-    taken_s = most((due / repetitions / offered, divide(most(side.elapsed_ns for side in group.senders), 1e9)))
-    return divide(answered / repetitions, taken_s)
+    taken_s = most((due_s, divide(most(side.elapsed_ns for side in group.senders), 1e9)))
+    return divide(divide(answered, group.repetitions), taken_s)
 
 
 def _sum_of(name: str) -> Callable[[FlowGroup], int | None]:
@@ -89,7 +82,7 @@ def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
 
     def of(group: FlowGroup) -> float | None:
         answered, missing = sum(times.count for times in _timed(group)), _missing(group)
-        if not answered or answered + missing < _LEAST.get(percent, 1):
+        if not answered or answered + missing < LEAST_TIMES.get(percent, 1):
             return None
         if -(-(answered + missing) * percent // 100) > answered:
             return None
@@ -99,7 +92,13 @@ def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
     return of
 
 
-def _time(name: str, meaning: str, of: Callable[[FlowGroup], float | None], **more: object) -> Figure[float]:
+def _time(
+    name: str,
+    meaning: str,
+    of: Callable[[FlowGroup], float | None],
+    alias: str = "",
+    compared: ComparedAs | None = None,
+) -> Figure[float]:
     return Figure(
         name=f"request_{name}_us",
         unit="us",
@@ -108,7 +107,9 @@ def _time(name: str, meaning: str, of: Callable[[FlowGroup], float | None], **mo
         digits=3,
         compute=of,
         kinds=_KIND,
-        **more,  # type: ignore[arg-type]
+        alias=alias,
+        watched=bool(alias),
+        compared=compared,
     )
 
 
@@ -139,9 +140,9 @@ ANSWERED_PER_S: Final = Figure(
     kinds=_KIND,
     higher_is_better=True,
 )
-REQUEST_P50: Final = _time("p50", "median time", _percentile_us(50), alias="request_p50", watched=True)
+REQUEST_P50: Final = _time("p50", "median time", _percentile_us(50), "request_p50")
 REQUEST_P90: Final = _time("p90", "90th percentile of the time", _percentile_us(90))
-REQUEST_P99: Final = _time("p99", "99th percentile of the time", _percentile_us(99), alias="request_p99", watched=True)
+REQUEST_P99: Final = _time("p99", "99th percentile of the time", _percentile_us(99), "request_p99")
 REQUEST_P999: Final = _time("p999", "99.9th percentile of the time", _percentile_us(99.9))
 REQUEST_P9999: Final = _time("p9999", "99.99th percentile of the time", _percentile_us(99.99))
 REQUEST_MAX: Final = _time("max", "longest time", lambda group: divide(_most_ns(group), 1e3))

@@ -1,6 +1,5 @@
 """Check a repetition: whether requested settings are in effect, and whether the repetition is valid."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,7 +7,7 @@ from typing import Final
 
 from rigctl.model.bonds import bond_of_facts
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side, by_stream
+from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side, by_stream, connect_failures
 from rigctl.settings import ITERATIONS, SETTINGS, WINDOW
 
 _LATE_SHARE: Final = 0.1
@@ -81,12 +80,9 @@ def _none_connected(cell: Cell, flows: Sequence[Flow]) -> str | None:
     """Return the error text if a pair completed no connection, or fewer than requested; else None."""
     wanted = cell[ITERATIONS]
     for stream, own in by_stream(flows).items():
-        done = sum(flow.sender.bytes for flow in own if flow.sender is not None)
-        counts = [flow.sender.connections for flow in own if flow.sender is not None and flow.sender.connections]
-        failed = Counter[str]()
-        for each in counts:
-            for name, count in each.failed:
-                failed[name] += count
+        senders = [flow.sender for flow in own if flow.sender is not None]
+        failed = connect_failures(side.connections for side in senders if side.connections is not None)
+        done = sum(side.bytes for side in senders)
         if done == 0:
             why = ", ".join(f"{count} × {name}" for name, count in failed.most_common())
             return f"{stream}: no connection was completed in {cell.sending_s:g} s{f': {why}' if why else ''}"

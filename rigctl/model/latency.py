@@ -17,6 +17,8 @@ from rigctl.records import Cell, Probes
 from rigctl.settings.traffic import DEFAULT_PROBES_MS
 
 Buckets = Sequence[tuple[int, int]]  # a histogram: (number of the bucket, count), in rising order of buckets
+LEAST_TIMES: Final = {90: 100, 99: 1000, 99.9: 10_000, 99.99: 100_000}
+"""A percentile of connections or requests is given from this number of them on: ten of them took longer."""
 _LEAST_PEAK: Final = 0.05  # a peak of the histogram has at least this share of the round trips
 _VALLEY: Final = 0.5  # between two peaks the histogram falls below this share of the lower peak
 _STEPS: Final = 4  # steps per doubling of the time, in the search for peaks; finer steps show chance peaks

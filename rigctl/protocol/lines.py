@@ -130,7 +130,7 @@ class FlowDatagrams:
 
 
 class FlowConnections(_Line):
-    """What one end of a flow counted of the connections that it opened; each failure is an errno name and its count."""
+    """Counts of the connections that one end of a flow opened; each failure is an errno name and its count."""
 
     id: Identifier
     flow: WireNumber
@@ -144,7 +144,7 @@ class FlowConnections(_Line):
 
 
 class FlowRequests(_Line):
-    """What a sender of requests counted: its own lateness, and the requests without an answer."""
+    """Counts of a sender of requests: its own lateness, and the requests without an answer."""
 
     id: Identifier
     flow: WireNumber

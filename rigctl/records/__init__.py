@@ -24,6 +24,7 @@ from rigctl.records.measured import (
     StackCounters,
     TcpInfo,
     by_stream,
+    connect_failures,
 )
 from rigctl.records.plan import (
     LEAST_SKEW_S,

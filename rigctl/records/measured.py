@@ -1,5 +1,6 @@
 """Define records of what kernels granted and agents counted: flows with both sides, nodes, switch ports, captures."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
@@ -35,6 +36,15 @@ class Connections:
     failed: tuple[tuple[str, int], ...] = ()  # how many failed, by the name of the errno value
     late: int | None = None  # with a rate: how many began more than 1 ms after their time
     retransmits: int | None = None  # segments sent again, SYNs among them (tcpi_total_retrans)
+
+
+def connect_failures(counts: Iterable[Connections]) -> Counter[str]:
+    """Return how many connections failed, by the name of the errno value."""
+    found = Counter[str]()
+    for each in counts:
+        for name, count in each.failed:
+            found[name] += count
+    return found
 
 
 @dataclass(frozen=True, slots=True)

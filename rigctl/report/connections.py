@@ -11,7 +11,6 @@ from rigctl.figures import Figure
 from rigctl.figures import connections as figures
 from rigctl.findings import Finding, Sentence, Statement, Weight, tests
 from rigctl.findings import connections as said
-from rigctl.findings.repetitions import exclusion_texts
 from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named
 from rigctl.records import StackCounters, Status
 from rigctl.report.blocks import Column, Part, Table
@@ -19,15 +18,13 @@ from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
     NumberText,
-    RowHead,
     count_texts,
     each,
-    fill_column,
     number_column,
     table_of,
     to_digits,
 )
-from rigctl.report.tables.messages import microseconds, to_microseconds
+from rigctl.report.tables.messages import PAIR_COLUMN, microseconds, row_head_of, to_microseconds
 from rigctl.settings import CLOSE, PARALLEL, PER_SECOND
 
 SECTION: Final = "connections"
@@ -173,16 +170,10 @@ def _named(results: Iterable[MessageResult]) -> str:
 
 def _table(results: Sequence[MessageResult]) -> Table:
     """Return the table with a row for each test and pair."""
-    first = {result.cell.number: id(result) for result in reversed(results)}
-
-    def head(result: MessageResult) -> RowHead:
-        own = result.exclusions if first[result.cell.number] == id(result) else ()
-        return RowHead(result.cell.number, exclusion_texts(own), bool(result.elapsed_s))
-
     columns: list[ColumnOf[MessageResult]] = [
         requested.TEST_COLUMN.of,
         requested.CONDITION_COLUMN.of,
-        lambda rows: fill_column(Column("Pair", "", "requested", words=True), [str(row.stream) for row in rows]),
+        PAIR_COLUMN,
         requested.varying_column(PARALLEL, "Flows").of,
         requested.requested_column(CLOSE, "Closed by").of,
         requested.varying_column(PER_SECOND, "Per second").of,
@@ -200,4 +191,4 @@ def _table(results: Sequence[MessageResult]) -> Table:
     ]
     if any(result[figures.CONNECT_LATE] is not None for result in results):
         columns.append(number_column("Late", "", itemgetter(figures.CONNECT_LATE), count_texts, "measured", 1))
-    return table_of(results, columns, head, label="Connections")
+    return table_of(results, columns, row_head_of(results), label="Connections")

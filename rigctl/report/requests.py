@@ -11,20 +11,17 @@ from rigctl.figures import Figure
 from rigctl.figures import requests as figures
 from rigctl.findings import Finding, Sentence, Statement, Weight, tests
 from rigctl.findings import latency as said
-from rigctl.findings.repetitions import exclusion_texts
 from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named, time_text
-from rigctl.report.blocks import Column, Part, Table
+from rigctl.report.blocks import Part, Table
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
-    RowHead,
     count_texts,
-    fill_column,
     number_column,
     table_of,
     to_digits,
 )
-from rigctl.report.tables.messages import SIZE_COLUMN, microseconds, to_microseconds
+from rigctl.report.tables.messages import PAIR_COLUMN, SIZE_COLUMN, microseconds, row_head_of, to_microseconds
 from rigctl.settings import NODELAY, PARALLEL, PER_SECOND, REPLY
 
 SECTION: Final = "requests"
@@ -157,16 +154,10 @@ def _say(sentence: Sentence, results: Sequence[MessageResult], figure: Figure[in
 
 def _table(results: Sequence[MessageResult]) -> Table:
     """Return the table with a row for each test and pair."""
-    first = {result.cell.number: id(result) for result in reversed(results)}
-
-    def head(result: MessageResult) -> RowHead:
-        own = result.exclusions if first[result.cell.number] == id(result) else ()
-        return RowHead(result.cell.number, exclusion_texts(own), bool(result.elapsed_s))
-
     columns: list[ColumnOf[MessageResult]] = [
         requested.TEST_COLUMN.of,
         requested.CONDITION_COLUMN.of,
-        lambda rows: fill_column(Column("Pair", "", "requested", words=True), [str(row.stream) for row in rows]),
+        PAIR_COLUMN,
         SIZE_COLUMN,
         requested.requested_column(REPLY, "Reply", "B").of,
         requested.varying_column(PARALLEL, "Flows").of,
@@ -188,4 +179,4 @@ def _table(results: Sequence[MessageResult]) -> Table:
     ]
     if any(result[figures.REQUESTS_HELD] for result in results):
         columns.append(number_column("Held", "", itemgetter(figures.REQUESTS_HELD), count_texts, "measured", 2))
-    return table_of(results, columns, head, label="Requests")
+    return table_of(results, columns, row_head_of(results), label="Requests")

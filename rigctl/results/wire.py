@@ -1,4 +1,4 @@
-"""What the wire counted at the ends of a stream's links: pause frames (IEEE 802.3 Annex 31B) and damaged frames.
+"""Counts of the wire at both ends of a stream's links: pause frames (IEEE 802.3 Annex 31B) and damaged frames.
 
 A switch counts them at its ports (EtherLike-MIB, RFC 3635), read before and after a repetition. A card counts them too;
 the agent reads them where the driver tells (agents/wire-linux.c).

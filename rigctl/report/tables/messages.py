@@ -25,13 +25,10 @@ MessageResults: TypeAlias = Sequence[MessageResult]
 ResultColumn: TypeAlias = columns.ColumnOf[MessageResult]
 
 
-def message_table(
-    results: MessageResults,
-    asked: Sequence[ResultColumn],
-    derived: Sequence[ResultColumn],
-    notes: Mapping[int, str] | None = None,
-) -> Table:
-    """Return a table with a row per result. `asked` are columns of settings; `derived` follow the elapsed times.
+def row_head_of(
+    results: MessageResults, notes: Mapping[int, str] | None = None
+) -> Callable[[MessageResult], columns.RowHead]:
+    """Return a function that makes the head of a row: the first row of a test names its excluded repetitions.
 
     `notes` are the notes on tests, by number.
     """
@@ -44,6 +41,19 @@ def message_table(
             result.cell.number, (*exclusion_texts(own), *filter(None, [note])), bool(result.elapsed_s)
         )
 
+    return head
+
+
+def message_table(
+    results: MessageResults,
+    asked: Sequence[ResultColumn],
+    derived: Sequence[ResultColumn],
+    notes: Mapping[int, str] | None = None,
+) -> Table:
+    """Return a table with a row per result. `asked` are columns of settings; `derived` follow the elapsed times.
+
+    `notes` are the notes on tests, by number.
+    """
     most = max((len(result.elapsed_s) for result in results), default=0)
     seconds = columns.to_decimals(_time_decimals(results))
     shown: list[ResultColumn] = [
@@ -69,7 +79,7 @@ def message_table(
         ),
     ]
     variation = "Variation: mean absolute deviation of the elapsed times from their mean."
-    return columns.table_of(results, shown, head, [variation] if most > 1 else [])
+    return columns.table_of(results, shown, row_head_of(results, notes), [variation] if most > 1 else [])
 
 
 def _effective(result: MessageResult) -> tuple[Mapping[str, str | None]]:
@@ -77,8 +87,7 @@ def _effective(result: MessageResult) -> tuple[Mapping[str, str | None]]:
 
 
 def _pair(results: MessageResults) -> columns.FilledColumn | None:
-    names = [str(result.stream) for result in results]
-    return columns.fill_column(Column("Pair", "", "requested", words=True), names) if len(set(names)) > 1 else None
+    return PAIR_COLUMN(results) if len({str(result.stream) for result in results}) > 1 else None
 
 
 def _iterations(result: MessageResult) -> Entry:
@@ -87,6 +96,9 @@ def _iterations(result: MessageResult) -> Entry:
     return Entry(text, counts[0] if len(counts) == 1 else tuple(counts) or None)
 
 
+PAIR_COLUMN: Final[ResultColumn] = columns.each(
+    Column("Pair", "", "requested", words=True), lambda result: str(result.stream)
+)
 SIZE_COLUMN: Final[ResultColumn] = columns.each(Column("Size", "B", "requested"), lambda result: result.size)
 ITERATIONS_COLUMN: Final[ResultColumn] = columns.entry_column(Column("Iterations", minor=2), _iterations)
 """The number of messages per repetition (all flows); a range if repetitions differ."""

@@ -30,7 +30,7 @@ from talk import (  # fmt: skip
 SMALL = "test=requests size=100 reply=100"
 STOPPED_S = 0.2
 INTERVAL_NS = 1_000_000
-"""Of the requests of one flow, at 1,000 of them per second."""
+"""The requests of one flow, at 1,000 of them per second."""
 
 
 def passed(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What a card counts on the wire, by the names of its driver (docs/reference/counters-of-the-wire.md)."""
+"""Counts of a card on the wire, by the names of its driver (docs/reference/counters-of-the-wire.md)."""
 
 import os
 import re

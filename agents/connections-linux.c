@@ -1,13 +1,12 @@
 /* Connections: the sender opens one, sends a byte and waits for a byte, and one end closes it, then the next. The time to connect is that of
  * connect(2); with a rate, from the time at which the connection was to begin, which moves if the sender's thread itself woke late. The flow keeps
  * the connection that opened it; its end-of-file ends the flow. The receiver has one more listening socket, which all its flows share. */
-#include "connections.h"
-
 #include <linux/tcp.h>
 #include <netinet/in.h>
 
 #include "address.h"
 #include "clock.h"
+#include "control.h"
 #include "flow.h"
 #include "system.h"
 
@@ -18,6 +17,22 @@
 #define FAILED_AT_ONCE_NS (100 * US)
 #define PARKED_MAX 256 /* most connections that a receiver's thread leaves aside */
 #define PARKED_NS (2 * CONNECT_NS) /* and for how long: its sender gives up first, so that the error is always the sender's */
+
+#define FAILURES_MAX 8 /* most errno values by which failures are told apart; further ones count as the last */
+
+struct connections {
+    int64_t late;        /* how many began more than 1 ms after their time, as the last one took too long; -1: no time was given */
+    int64_t retransmits; /* segments that the sender's kernel sent again, SYNs among them */
+    struct {
+        int error; /* errno value; 0: unused */
+        int64_t count;
+    } failed[FAILURES_MAX];
+};
+
+static struct connections *counts_of(const struct flow *flow)
+{
+    return flow->counts;
+}
 
 static bool is_over(const struct flow *flow, int64_t began)
 {
@@ -127,7 +142,7 @@ static int make_one(struct flow *flow, const struct sockaddr_storage *there, int
         histogram_add(flow->trips, clock_now() - began);
         error = use_connection(flow, fd, began);
     }
-    flow->connections->retransmits += read_retransmits(fd);
+    counts_of(flow)->retransmits += read_retransmits(fd);
     if (error == 0)
         flow_count(flow, fd, clock_now(), 1);
     if (error != 0 || flow->request->closing == CLOSE_RESET)
@@ -144,7 +159,7 @@ static void connections_make(struct flow *flow)
     int64_t due = (woke - start->at_ns > LATE_NS ? woke : start->at_ns) + flow->number * start->stagger_ns;
 
     *address_port(&there) = htons((in_port_t)flow->datagram.port);
-    flow->connections->late = start->every_ns > 0 ? 0 : -1;
+    counts_of(flow)->late = start->every_ns > 0 ? 0 : -1;
     flow->first_byte_ns = woke;
     for (; left > 0 && !flow_is_stopping(flow); left--, due += start->every_ns) {
         int64_t now = clock_now(), began = now;
@@ -160,7 +175,7 @@ static void connections_make(struct flow *flow)
                 due = now - due > LATE_NS ? now : due;
             }
             began = due;
-            flow->connections->late += now - began > LATE_NS;
+            counts_of(flow)->late += now - began > LATE_NS;
         }
         if (now >= start->end_ns || flow_is_stopping(flow))
             break;
@@ -168,7 +183,7 @@ static void connections_make(struct flow *flow)
         if (error == EINPROGRESS)
             break;
         if (error != 0)
-            count_failure(flow->connections, error);
+            count_failure(counts_of(flow), error);
         if (error != 0 && clock_now() - now < FAILED_AT_ONCE_NS)
             clock_sleep_until(now + NAP_NS);
     }
@@ -343,9 +358,21 @@ static int connections_open(struct flow *flow, int *listener)
 
 static int connections_prepare(struct flow *flow)
 {
-    flow->connections = flow->sender ? calloc(1, sizeof *flow->connections) : NULL;
-    return flow->sender && flow->connections == NULL ? ENOMEM : 0;
+    flow->counts = flow->sender ? calloc(1, sizeof(struct connections)) : NULL;
+    return flow->sender && flow->counts == NULL ? ENOMEM : 0;
+}
+
+static void connections_report(const struct flow *flow)
+{
+    const struct connections *counts = counts_of(flow);
+
+    line_add(",\"connections\":{\"retransmits\":%lld", (long long)counts->retransmits);
+    line_add_count("late", counts->late);
+    line_add(",\"failed\":[");
+    for (int i = 0; i < FAILURES_MAX && counts->failed[i].error != 0; i++)
+        line_add("%s[\"%s\",%lld]", i > 0 ? "," : "", errno_name(counts->failed[i].error), (long long)counts->failed[i].count);
+    line_add("]}");
 }
 
 const struct work connect_work = {"connect", "tcp", connections_open, connections_prepare, connections_make, connections_serve, flow_end,
-                                  1, 1, .messages = true, .trips = true, .connects = true};
+                                  1, 1, .report = connections_report, .messages = true, .trips = true, .connects = true};

@@ -398,8 +398,7 @@ void flow_free(struct flow *flow)
     free(flow->buffer);
     free(flow->trips);
     free(flow->datagram.counts);
-    free(flow->connections);
-    free(flow->schedule);
+    free(flow->counts);
     free(flow->bins.bytes);
     free(flow->marks);
     free(flow->multipath);

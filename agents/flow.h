@@ -1,11 +1,9 @@
 /* A flow: one connection, with a thread that moves and counts bytes as its kind of work (work.h) says. The main loop takes samples. */
 #pragma once
 
-#include "connections.h"
 #include "datagrams.h"
 #include "histogram.h"
 #include "placement.h"
-#include "requests.h"
 #include "sample.h"
 #include "work.h"
 
@@ -18,6 +16,9 @@
 #define COLUMNS_ADVERTISED 7 /* columns of a sender if the kernel also reports the last one: advertised_window */
 #define DATA_BYTES (512 << 10)
 #define REPLIES_NS INT64_C(2000000000) /* time after the end for which a sender of requests waits for replies */
+
+/* Which end closes the connections that a test opens, and how. */
+enum closing { CLOSE_RESET, CLOSE_SENDER, CLOSE_RECEIVER };
 
 /* The content of an order `listen` or `connect`. */
 struct request {
@@ -84,8 +85,7 @@ struct flow {
     struct { /* how many send calls there were, how many the kernel has not completed yet, and how many it completed without a copy */
         int64_t count, pending, uncopied;
     } sends;
-    struct connections *connections; /* counts of a sender that opens further connections; NULL: of others */
-    struct schedule *schedule;       /* counts of a sender that begins requests at given times; NULL: of others */
+    void *counts;                /* counts that only this kind of work has, for its function `report`; NULL: none */
     struct marks *marks;         /* counts of received packets by mark (marks.h); NULL: not requested */
     struct multipath *multipath; /* subflows of the connection; NULL: not requested */
     struct {                     /* bytes that a receiver read in each `bin_ns` from the start on */

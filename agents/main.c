@@ -14,7 +14,7 @@
 #include "system.h"
 #include "text.h"
 
-#define PROTOCOL 5
+#define PROTOCOL 6
 #define WATCHDOG_S 15
 #define PROGRESS_NS (250 * MS) /* interval of progress lines; the controller can show a first rate after half a second */
 #define LOCK_NS (200 * MS)     /* interval at which the queue for the lock is checked */

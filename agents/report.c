@@ -120,32 +120,10 @@ static void write_datagrams(int64_t id, const struct flow *flow)
     line_end();
 }
 
-static void write_connections(int64_t id, const struct flow *flow)
+static void write_own_counts(int64_t id, const struct flow *flow)
 {
-    const struct connections *connections = flow->connections;
-
     begin_flow_line(id, flow);
-    line_add_count("late", connections->late);
-    line_add_count("retransmits", connections->retransmits);
-    line_add(",\"failed\":[");
-    for (int i = 0; i < FAILURES_MAX && connections->failed[i].error != 0; i++)
-        line_add("%s[\"%s\",%lld]", i > 0 ? "," : "", errno_name(connections->failed[i].error), (long long)connections->failed[i].count);
-    line_add("]");
-    line_end();
-}
-
-static void write_schedule(int64_t id, const struct flow *flow)
-{
-    const struct schedule *schedule = flow->schedule;
-
-    begin_flow_line(id, flow);
-    line_add_count("late", schedule->late);
-    line_add_count("late_max_ns", schedule->late_max_ns);
-    line_add_count("late_sum_ns", schedule->late_sum_ns);
-    line_add_count("held", schedule->held);
-    line_add_count("in_flight_max", schedule->in_flight_max);
-    line_add_count("unanswered", schedule->unanswered);
-    line_add_count("unsent", schedule->unsent);
+    flow->work->report(flow);
     line_end();
 }
 
@@ -283,10 +261,8 @@ static bool write_flow(struct report *report, const struct flow *flow)
         write_totals(report->id, flow);
         if (flow->datagram.counts != NULL)
             write_datagrams(report->id, flow);
-        if (flow->connections != NULL)
-            write_connections(report->id, flow);
-        if (flow->schedule != NULL)
-            write_schedule(report->id, flow);
+        if (flow->counts != NULL)
+            write_own_counts(report->id, flow);
         report->row = 0;
     } else if (report->row < flow->samples.count) {
         report->row = write_samples(report->id, flow, report->row);

@@ -2,9 +2,8 @@
  * one, in order. The time of a request counts from the time at which it was to begin, until its whole reply has arrived: one that began
  * late has taken longer. None is left out. Both ends wait in poll(2) for room and for bytes at once, so that they cannot block each other
  * with both directions full. */
-#include "requests.h"
-
 #include "clock.h"
+#include "control.h"
 #include "flow.h"
 
 #define MESSAGE_MAX (16 << 20)
@@ -13,6 +12,22 @@
 #define LATE_NS MS              /* a request that begins this much after its time is late */
 #define LOOK_NS (50 * MS)       /* after this time an end that waits looks whether the flow is over */
 #define MOST_AT_ONCE 64         /* sends of one turn, after which bytes that have come are received */
+
+/* What a sender counted. Its own lateness is the time from that at which a request was to begin until the sender's thread came to it; the
+ * time for which the socket then took no bytes is not in it. */
+struct requests {
+    int64_t late;                     /* how many the thread came to more than 1 ms after their time */
+    int64_t late_max_ns, late_sum_ns; /* longest lateness, and the sum over all that were begun */
+    int64_t held;                     /* how many began more than 1 ms after the thread came to them, as the socket took no bytes */
+    int64_t in_flight_max;            /* most that were begun and not answered at a time */
+    int64_t unanswered;               /* begun, and not answered within 2 s after the end */
+    int64_t unsent;                   /* due before the end, and not begun within these 2 s */
+};
+
+static struct requests *counts_of(const struct flow *flow)
+{
+    return flow->counts;
+}
 
 /* Progress of a sender. Request n is to begin at `first_ns` + n × `every_ns`. */
 struct asking {
@@ -78,7 +93,7 @@ static ssize_t take(struct flow *flow)
 }
 
 /* Count a request that begins `now`. Requests wait for room since `held_ns`: the thread came to those due later when they were due. */
-static void count_begun(struct schedule *counts, struct asking *asking, int64_t now)
+static void count_begun(struct requests *counts, struct asking *asking, int64_t now)
 {
     int64_t due = due_ns(asking, asking->begun), came = asking->held_ns == 0 ? now : asking->held_ns < due ? due : asking->held_ns;
 
@@ -111,7 +126,7 @@ static bool ask(struct flow *flow, struct asking *asking)
         if (sent < 0)
             return false;
         if (sent > 0 && asking->left == size)
-            count_begun(flow->schedule, asking, now);
+            count_begun(counts_of(flow), asking, now);
         asking->left -= sent;
         if (sent == 0) {
             if (asking->held_ns == 0)
@@ -166,8 +181,8 @@ static void requests_ask(struct flow *flow)
         ready = wait_for(flow, asking.held_ns != 0 ? POLLIN | POLLOUT : POLLIN,
                          all || asking.held_ns != 0 ? until : due_ns(&asking, asking.begun));
     }
-    flow->schedule->unanswered = asking.begun - asking.answered;
-    flow->schedule->unsent = count_due(&asking, clock_now()) - asking.begun;
+    counts_of(flow)->unanswered = asking.begun - asking.answered;
+    counts_of(flow)->unsent = count_due(&asking, clock_now()) - asking.begun;
 }
 
 /* Receive requests; count the whole ones, and the bytes of their replies. Returns false if the flow is over. */
@@ -206,9 +221,23 @@ static void requests_answer(struct flow *flow)
 static int requests_prepare(struct flow *flow)
 {
     data_fill(); /* a receiver sends too */
-    flow->schedule = flow->sender ? calloc(1, sizeof *flow->schedule) : NULL;
-    return flow->sender && flow->schedule == NULL ? ENOMEM : flow_buffer(flow, TAKEN_BYTES);
+    flow->counts = flow->sender ? calloc(1, sizeof(struct requests)) : NULL;
+    return flow->sender && flow->counts == NULL ? ENOMEM : flow_buffer(flow, TAKEN_BYTES);
+}
+
+static void requests_report(const struct flow *flow)
+{
+    const struct requests *counts = counts_of(flow);
+
+    line_add(",\"requests\":{\"late\":%lld", (long long)counts->late);
+    line_add_count("late_max_ns", counts->late_max_ns);
+    line_add_count("late_sum_ns", counts->late_sum_ns);
+    line_add_count("held", counts->held);
+    line_add_count("in_flight_max", counts->in_flight_max);
+    line_add_count("unanswered", counts->unanswered);
+    line_add_count("unsent", counts->unsent);
+    line_add("}");
 }
 
 const struct work requests_work = {"requests", "tcp", NULL, requests_prepare, requests_ask, requests_answer, flow_end, 1, MESSAGE_MAX,
-                                   .messages = true, .trips = true, .scheduled = true};
+                                   .report = requests_report, .messages = true, .trips = true, .scheduled = true};

@@ -18,6 +18,8 @@ struct work {
     /* Called last by the flow's thread. */
     void (*finish)(struct flow *flow);
     int64_t size_low, size_high; /* bounds of the order's key `size`; 0: the kind has no size */
+    /* Add the key with the kind's own counts (`flow->counts`) to the report's line; NULL: it has none. */
+    void (*report)(const struct flow *flow);
     bool messages;               /* the kind takes the key `iterations`; after the end of the test, a message in transit may still arrive */
     bool trips;                  /* the sender measures round trips, and can wait for messages without sleeping */
     bool disk;                   /* the flow can read and write files instead of memory */

@@ -31,7 +31,7 @@ def _per_s(group: FlowGroup) -> float | None:
 
 
 def _counts(group: FlowGroup) -> list[Connections]:
-    return [side.connections for side in group.senders if side.connections is not None]
+    return [counts for side in group.senders if (counts := side.counted(Connections)) is not None]
 
 
 def failures_of(group: FlowGroup) -> Counter[str]:

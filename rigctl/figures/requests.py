@@ -16,7 +16,7 @@ _NEVER: Final = 4352
 
 
 def _counts(group: FlowGroup) -> list[RequestCounts]:
-    return [side.requests for side in group.senders if side.requests is not None]
+    return [counts for side in group.senders if (counts := side.counted(RequestCounts)) is not None]
 
 
 def _answered(group: FlowGroup) -> int | None:

@@ -7,7 +7,18 @@ from typing import Final
 
 from rigctl.model.bonds import bond_of_facts
 from rigctl.model.window import CommonWindow
-from rigctl.records import Cell, Facts, Flow, Link, NodeUsage, Side, by_stream, connect_failures
+from rigctl.records import (
+    Cell,
+    Connections,
+    Facts,
+    Flow,
+    Link,
+    NodeUsage,
+    RequestCounts,
+    Side,
+    by_stream,
+    connect_failures,
+)
 from rigctl.settings import ITERATIONS, SETTINGS, WINDOW
 
 _LATE_SHARE: Final = 0.1
@@ -81,7 +92,7 @@ def _none_connected(cell: Cell, flows: Sequence[Flow]) -> str | None:
     wanted = cell[ITERATIONS]
     for stream, own in by_stream(flows).items():
         senders = [flow.sender for flow in own if flow.sender is not None]
-        failed = connect_failures(side.connections for side in senders if side.connections is not None)
+        failed = connect_failures(counts for side in senders if (counts := side.counted(Connections)) is not None)
         done = sum(side.bytes for side in senders)
         if done == 0:
             why = ", ".join(f"{count} × {name}" for name, count in failed.most_common())
@@ -96,7 +107,7 @@ def _none_answered(cell: Cell, flows: Sequence[Flow]) -> str | None:
     """Return the error text if no request of a flow was answered, or fewer were due than requested; else None."""
     wanted = cell[ITERATIONS]
     for flow in flows:
-        counts = flow.sender.requests if flow.sender is not None else None
+        counts = flow.sender.counted(RequestCounts) if flow.sender is not None else None
         done = _messages(flow, cell.message_bytes or 1)
         due = done if counts is None else done + counts.unanswered + counts.unsent
         if not done:
@@ -146,8 +157,8 @@ def _most_bytes(cell: Cell, sent: Side) -> int:
     """Return the most bytes that can have arrived: the sender does not count an unfinished message or file piece."""
     if sent.datagrams is not None and cell.message_bytes is not None:
         return max(sent.bytes, sent.datagrams.count * cell.message_bytes)
-    if sent.requests is not None:
-        return sent.bytes + sent.requests.unanswered * (cell.message_bytes or 0)
+    if (counts := sent.counted(RequestCounts)) is not None:
+        return sent.bytes + counts.unanswered * (cell.message_bytes or 0)
     unfinished = (cell.message_bytes or 0) if cell.in_messages else 0
     return sent.bytes + (min(unfinished, _FILE_PIECE) if cell.test == "file" else unfinished)
 

@@ -12,13 +12,14 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from rigctl.base.errors import NodeError
 from rigctl.base.texts import printable
 from rigctl.protocol.host_facts import HostReply
-from rigctl.records import Connections, Datagrams, RequestCounts, Side
-from rigctl.records.flat import GRANTED, GROUPS, side_from
+from rigctl.records import KIND_COUNTS, Datagrams, KindCounts, Side
+from rigctl.records.flat import GRANTED, GROUPS, read_kind_counts, side_from
+from rigctl.records.kind_counts import MOST_COUNTED
 
-VERSION: Final = 5
+VERSION: Final = 6
 LINE_LIMIT: Final = 16384  # bytes of a line from the agent, newline included
-MOST_ON_A_LINE: Final = 2**62 - 1
-"""Largest number in a line. A time of this size (146 years) still fits 64 bits after conversion to another clock."""
+MOST_ON_A_LINE: Final = MOST_COUNTED
+"""Largest number in a line."""
 MOST_BIN_US: Final = 3_600_000_000
 _MOST_SHOWN: Final = 120
 _MOST_NAME: Final = 40
@@ -53,9 +54,6 @@ WireNumber: TypeAlias = Annotated[int, Field(ge=0, le=MOST_ON_A_LINE)]
 Identifier: TypeAlias = Annotated[int, Field(ge=1, le=MOST_ON_A_LINE)]
 Endpoint: TypeAlias = Annotated[int, BeforeValidator(_endpoint)]
 WireText: TypeAlias = Annotated[str, AfterValidator(printable)]  # terminal control characters become `?`
-ErrorName: TypeAlias = Annotated[str, Field(pattern="^E[A-Z0-9]{1,15}$")]  # of an errno value, as ETIMEDOUT
-FailedCount: TypeAlias = Annotated[tuple[ErrorName, WireNumber], Field(strict=False)]
-_MOST_FAILURES: Final = 8
 TimeBucket: TypeAlias = Annotated[tuple[WireNumber, WireNumber], Field(strict=False)]  # bucket, count of its values
 
 
@@ -129,36 +127,13 @@ class FlowDatagrams:
     datagrams: Datagrams
 
 
-class FlowConnections(_Line):
-    """Counts of the connections that one end of a flow opened; each failure is an errno name and its count."""
+@dataclass(frozen=True, slots=True)
+class FlowKindCounts:
+    """The counts of one end of a flow that only its kind of test has."""
 
-    id: Identifier
-    flow: WireNumber
-    late: WireNumber | None
-    retransmits: WireNumber
-    failed: Annotated[list[FailedCount], Field(max_length=_MOST_FAILURES)]
-
-    @property
-    def connections(self) -> Connections:
-        return Connections(tuple(self.failed), self.late, self.retransmits)
-
-
-class FlowRequests(_Line):
-    """Counts of a sender of requests: its own lateness, and the requests without an answer."""
-
-    id: Identifier
-    flow: WireNumber
-    late: WireNumber
-    late_max_ns: WireNumber
-    late_sum_ns: WireNumber
-    held: WireNumber
-    in_flight_max: WireNumber
-    unanswered: WireNumber
-    unsent: WireNumber
-
-    @property
-    def counts(self) -> RequestCounts:
-        return RequestCounts(**self.model_dump(exclude={"id", "flow"}))
+    id: int
+    flow: int
+    counts: KindCounts
 
 
 class FlowBuckets(_Line):
@@ -207,15 +182,7 @@ class PcapPiece(_Line):
 
 
 ReportLine: TypeAlias = (
-    FlowTotals
-    | FlowRows
-    | FlowBuckets
-    | FlowDatagrams
-    | FlowConnections
-    | FlowRequests
-    | FlowBins
-    | Captured
-    | PcapPiece
+    FlowTotals | FlowRows | FlowBuckets | FlowDatagrams | FlowKindCounts | FlowBins | Captured | PcapPiece
 )
 """A line of a report, except the last line."""
 AgentLine: TypeAlias = Hello | Busy | ProgressLine | EndpointEnd | Answer | ReportLine
@@ -231,8 +198,6 @@ _PIECES: Final[dict[str, type[AgentLine]]] = {
     "pcap": PcapPiece,
     "bins": FlowBins,
     "rows": FlowRows,
-    "failed": FlowConnections,
-    "in_flight_max": FlowRequests,
 }
 """Maps a key that only one type of report line has to this type."""
 _DATAGRAMS: Final = {"datagrams" if each.name == "count" else each.name: each.name for each in fields(Datagrams)}
@@ -345,8 +310,20 @@ def _message(value: dict[str, Any]) -> AgentLine:
         counts = _counts(value, "datagrams", "segmented")
         datagrams = Datagrams(**{name: counts[key] for key, name in _DATAGRAMS.items()})
         return FlowDatagrams(counts["id"], counts["flow"], datagrams)
+    for name in KIND_COUNTS.keys() & value.keys():
+        return _kind_counts(name, value)
     piece = next((kind for key, kind in _PIECES.items() if key in value), None)
     return _totals(value) if piece is None else piece(**value)
+
+
+def _kind_counts(name: str, value: dict[str, Any]) -> FlowKindCounts:
+    _only(value, ("id", "flow", name))
+    counts = value[name] if isinstance(value[name], dict) else {}
+    _only(counts, [field.name for field in fields(KIND_COUNTS[name])])
+    head = _NUMBERS.validate_python({key: value[key] for key in ("id", "flow")})
+    if head["id"] is None or head["flow"] is None:
+        raise ValueError('"id" and "flow" to be known')
+    return FlowKindCounts(head["id"], head["flow"], read_kind_counts(name, counts))
 
 
 def _answer(value: dict[str, Any]) -> Answer:

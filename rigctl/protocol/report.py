@@ -13,9 +13,8 @@ from rigctl.protocol.lines import (
     Captured,
     FlowBins,
     FlowBuckets,
-    FlowConnections,
     FlowDatagrams,
-    FlowRequests,
+    FlowKindCounts,
     FlowRows,
     FlowTotals,
     PcapPiece,
@@ -23,17 +22,16 @@ from rigctl.protocol.lines import (
 )
 from rigctl.records import (
     Bins,
-    Connections,
     Datagrams,
+    KindCounts,
     NicCounters,
     NodeUsage,
-    RequestCounts,
     Series,
     Side,
     StackCounters,
 )
 
-FlowLine: TypeAlias = FlowTotals | FlowDatagrams | FlowConnections | FlowRequests | FlowRows | FlowBuckets | FlowBins
+FlowLine: TypeAlias = FlowTotals | FlowDatagrams | FlowKindCounts | FlowRows | FlowBuckets | FlowBins
 """A line of a report on one flow."""
 ROWS_LIMIT: Final = 500_000
 """Most sample rows of a report, enough for 128 flows of 3000 samples. A faulty agent thus cannot exhaust the memory."""
@@ -116,8 +114,7 @@ class _Flow:
     number: int
     side: Side | None = None
     datagrams: Datagrams | None = None
-    connections: Connections | None = None
-    requests: RequestCounts | None = None
+    kind_counts: KindCounts | None = None
     columns: list[str] = field(default_factory=list)
     rows: list[list[int]] = field(default_factory=list)
     buckets: list[tuple[int, int]] = field(default_factory=list)
@@ -130,8 +127,14 @@ class _Flow:
                 if self.side is not None:
                     raise ValueError(f"one line of totals for flow {self.number}, got two")
                 self.side = part.side
-            case FlowDatagrams() | FlowConnections() | FlowRequests():
-                self._take_counts(part)
+            case FlowDatagrams():
+                if self.datagrams is not None:
+                    raise ValueError(f"one line of datagram counts for flow {self.number}, got two")
+                self.datagrams = part.datagrams
+            case FlowKindCounts():
+                if self.kind_counts is not None:
+                    raise ValueError(f"one line of its kind's counts for flow {self.number}, got two")
+                self.kind_counts = part.counts
             case FlowBuckets():
                 self.buckets += part.buckets
             case FlowBins():
@@ -144,18 +147,6 @@ class _Flow:
                     raise ValueError(f"row {len(self.rows)} of flow {self.number} as the next, with the same columns")
                 self.columns = part.columns
                 self.rows += part.rows
-
-    def _take_counts(self, part: FlowDatagrams | FlowConnections | FlowRequests) -> None:
-        name, what, counts = (
-            ("datagrams", "datagram counts", part.datagrams)
-            if isinstance(part, FlowDatagrams)
-            else ("connections", "connections", part.connections)
-            if isinstance(part, FlowConnections)
-            else ("requests", "requests", part.counts)
-        )
-        if getattr(self, name) is not None:
-            raise ValueError(f"one line of {what} for flow {self.number}, got two")
-        setattr(self, name, counts)
 
     def whole(self) -> Side:
         """Return the `Side` of the flow. Raise `ValueError` if its buckets or samples contradict each other."""
@@ -173,8 +164,7 @@ class _Flow:
             self.side,
             histogram=tuple(self.buckets),
             datagrams=self.datagrams,
-            connections=self.connections,
-            requests=self.requests,
+            kind_counts=self.kind_counts,
             bins=None if self.bin_us is None else Bins(0, self.bin_us, tuple(self.bins)),
             series=Series(_absolute(self.columns, self.rows)),
         )

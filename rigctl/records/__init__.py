@@ -4,10 +4,10 @@ None means unknown (never 0), or in a request "not requested". Names ending in `
 monotonic clock of the *controller*, corrected by the measured clock offset, unless a docstring says otherwise.
 """
 
+from rigctl.records.kind_counts import KIND_COUNTS, Connections, KindCounts, RequestCounts, connect_failures
 from rigctl.records.measured import (
     Bins,
     Capture,
-    Connections,
     Copying,
     Datagrams,
     DiskTimes,
@@ -17,14 +17,12 @@ from rigctl.records.measured import (
     Numa,
     PortSeries,
     Probes,
-    RequestCounts,
     RoundTrips,
     Series,
     Side,
     StackCounters,
     TcpInfo,
     by_stream,
-    connect_failures,
 )
 from rigctl.records.plan import (
     LEAST_SKEW_S,

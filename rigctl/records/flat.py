@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import TypeAdapter
 
-from rigctl.records import REQUESTED, Cell, Copying, Side, TcpInfo
+from rigctl.records import KIND_COUNTS, REQUESTED, Cell, Copying, KindCounts, Side, TcpInfo
 from rigctl.settings import SETTINGS, Counts, Setting, Settings, Subflows
 
 FlatRow: TypeAlias = dict[str, Any]
@@ -27,6 +27,7 @@ GRANTED: Final = {
 _ASKED_AS: Final = {name: (setting, setting.type) for name, setting in REQUESTED.items()}
 _GRANTED_AS: Final = {name: (setting, setting.read_as) for name, setting in GRANTED.items()}
 _SIDE: Final = TypeAdapter(Side)
+_KIND_COUNTS: Final = {name: TypeAdapter(kind) for name, kind in KIND_COUNTS.items()}
 _FIELDS: Final = {kind: tuple(field.name for field in fields(kind)) for kind in (Cell, Side)}
 
 
@@ -37,6 +38,8 @@ def flatten(record: Cell | Side) -> FlatRow:
         value = getattr(record, field)
         if field in GROUPS:
             row |= {stored: None if value is None else getattr(value, name) for name, stored in GROUPS[field].items()}
+        elif field == "kind_counts":
+            row |= {name: value for name, kind in KIND_COUNTS.items() if isinstance(value, kind)}
         elif field in ("settings", "granted"):
             row |= {name: value[own] for name, own in (REQUESTED if field == "settings" else GRANTED).items()}
         elif field != "sending":
@@ -57,8 +60,16 @@ def side_values(row: FlatRow) -> FlatRow:
         needed = values[:1] if group == "round_trips" else values  # only the count
         if needed.count(None) < len(needed):
             left[group] = dict(zip(names, values, strict=True))
+    for name in _KIND_COUNTS.keys() & left.keys():
+        if left[name] is not None:
+            left["kind_counts"] = read_kind_counts(name, left[name])
     left["granted"] = _settings(left, _GRANTED_AS)
     return left
+
+
+def read_kind_counts(name: str, values: object) -> KindCounts:
+    """Return the record of the counts under this key of `KIND_COUNTS`. Raise `ValueError` for a wrong value."""
+    return _KIND_COUNTS[name].validate_python(values)
 
 
 def side_from(row: FlatRow, **more: object) -> Side:

@@ -1,15 +1,16 @@
 """Define records of what kernels granted and agents counted: flows with both sides, nodes, switch ports, captures."""
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from rigctl.base.values import group_by
+from rigctl.records.kind_counts import KindCounts
 from rigctl.records.plan import Pair, Stream
 from rigctl.settings import MPTCP, NO_SETTINGS, Counts, Direction, Setting, Settings, Subflows
 
 _T = TypeVar("_T")
+_Counts = TypeVar("_Counts", bound=KindCounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,40 +28,6 @@ class Datagrams:
     jitter_max_ns: int | None = None  # largest interarrival jitter
     burst: int | None = None  # sender with a rate: most datagrams sent ahead of the rate
     segmented: bool | None = None  # sender: True if the kernel split larger sends into datagrams (GSO)
-
-
-@dataclass(frozen=True, slots=True)
-class Connections:
-    """Counts of the connections that a sender opened one after the other; the bytes of its side are those completed."""
-
-    failed: tuple[tuple[str, int], ...] = ()  # how many failed, by the name of the errno value
-    late: int | None = None  # with a rate: how many began more than 1 ms after their time
-    retransmits: int | None = None  # segments sent again, SYNs among them (tcpi_total_retrans)
-
-
-def connect_failures(counts: Iterable[Connections]) -> Counter[str]:
-    """Return how many connections failed, by the name of the errno value."""
-    found = Counter[str]()
-    for each in counts:
-        for name, count in each.failed:
-            found[name] += count
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class RequestCounts:
-    """Counts of the requests that a sender was to begin at equal intervals; the bytes of its side are those answered.
-
-    The sender's lateness is the time from that at which a request was to begin until the sender's thread came to it.
-    """
-
-    late: int  # how many the thread came to more than 1 ms after their time
-    late_max_ns: int
-    late_sum_ns: int  # over all requests that were begun
-    held: int  # how many then waited for more than 1 ms, as the socket took no more bytes
-    in_flight_max: int  # most that were begun and not answered at a time
-    unanswered: int  # begun, and not answered within 2 s after the end
-    unsent: int  # due before the end, and not begun within these 2 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +131,7 @@ class Side:
     # of connections or requests at their sender, or numbers of datagrams lost in a row at a UDP receiver.
     histogram: tuple[tuple[int, int], ...] = ()
     datagrams: Datagrams | None = None  # counts of datagrams; None for TCP
-    connections: Connections | None = None  # counts of a sender that opens connections; None: of others
-    requests: RequestCounts | None = None  # counts of a sender that begins requests at equal intervals; None: of others
+    kind_counts: KindCounts | None = None  # counts that only this kind of test has; None: this side has none
     bins: Bins | None = None  # bytes per bin at a receiver, if Cell.bin_us requests bins; else None
     series: Series = field(default_factory=Series)
     granted: Settings = NO_SETTINGS  # effective values of settings that have no field here
@@ -195,6 +161,10 @@ class Side:
         if self.first_byte_ns is None or self.last_byte_ns is None:
             return None
         return self.last_byte_ns - self.first_byte_ns
+
+    def counted(self, kind: type[_Counts]) -> _Counts | None:
+        """Return the counts of this kind of test; None if this side has none, or those of another kind."""
+        return self.kind_counts if isinstance(self.kind_counts, kind) else None
 
     def counts(self, setting: Setting[Any]) -> Counts | None:
         """Return how many packets had each value of a setting (such as DSCP); None if this side did not count."""

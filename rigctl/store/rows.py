@@ -17,8 +17,10 @@ from rigctl.base.texts import harmless
 from rigctl.records import (
     Acceptance,
     Bins,
+    Datagrams,
     Facts,
     Flow,
+    KindCounts,
     Night,
     Pair,
     PortSeries,
@@ -327,9 +329,8 @@ def flow_from(row: StoreRow) -> Flow:
 def _side_json(side: Side | None) -> StoreRow | None:
     if side is None:
         return None
-    apart = {"datagrams": side.datagrams, "connections": side.connections, "requests": side.requests}
     row = {name: value for name, value in flatten(side).items() if name not in _APART}
-    return row | {name: counts and asdict(counts) for name, counts in apart.items()}
+    return {name: asdict(value) if isinstance(value, (Datagrams, KindCounts)) else value for name, value in row.items()}
 
 
 def _side_from(text: str | None, packed: bytes | None, bins: bytes | None, *, sending: bool) -> Side | None:

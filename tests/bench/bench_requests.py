@@ -175,8 +175,8 @@ def queue(rounds: int) -> None:
                     report = measure(receiver, sender, case)
                     shape(agent, device, None)
                     found.append(percentiles_ms(report))
-                    late += sum(counts["late"] for counts in report.schedules.values())
-                    lost += sum(counts["unanswered"] + counts["unsent"] for counts in report.schedules.values())
+                    late += sum(counts["late"] for counts in report.requests.values())
+                    lost += sum(counts["unanswered"] + counts["unsent"] for counts in report.requests.values())
                 measured = [median(each) for each in zip(*found, strict=True)]
                 ratios = [one / other for one, other in zip(measured, computed, strict=True)]
                 worst.append(max(abs(ratio - 1) for ratio in ratios))

@@ -46,7 +46,7 @@ def side(times_us: Sequence[float], took_s: float, size: int = 100, **counted: i
         tcp=TcpInfo(mss=1448, pmtu=1500, timestamps=True),
         round_trips=trips,
         histogram=merge_histograms([((bucket_of(time), 1),) for time in times]),
-        requests=replace(NONE, **counted),
+        kind_counts=replace(NONE, **counted),
     )
 
 

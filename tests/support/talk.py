@@ -267,8 +267,8 @@ class Report:
         assert self.last["ok"], self.last
         self.totals = {line["flow"]: line for line in lines if "bytes" in line}
         self.datagrams = {line["flow"]: line for line in lines if "datagrams" in line}
-        self.connections = {line["flow"]: line for line in lines if "failed" in line}
-        self.schedules = {line["flow"]: line for line in lines if "in_flight_max" in line}
+        self.connections = {line["flow"]: line["connections"] for line in lines if "connections" in line}
+        self.requests = {line["flow"]: line["requests"] for line in lines if "requests" in line}
         self.buckets: dict[int, list[list[int]]] = {flow: [] for flow in self.totals}
         self.rows: dict[int, list[list[int]]] = {flow: [] for flow in self.totals}
         self.columns: list[str] = []

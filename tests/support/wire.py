@@ -15,7 +15,7 @@ TOTALS: dict[str, Any] = dict.fromkeys(GRANTED) | json.loads(
 )
 HELLO = {
     "event": "hello",
-    "protocol": 5,
+    "protocol": 6,
     "agent": "0.1.0",
     "machine": "x86_64",
     "pid": 4711,

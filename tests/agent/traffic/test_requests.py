@@ -40,7 +40,7 @@ def passed(seconds: float) -> None:
 
 def counted(report: Report, flow: int = 0) -> int:
     """Return how many requests of a flow were due: those answered, those without an answer, and those never begun."""
-    counts = report.schedules[flow]
+    counts = report.requests[flow]
     return int(report.totals[flow]["round_trips"] + counts["unanswered"] + counts["unsent"])
 
 
@@ -57,9 +57,9 @@ def test_every_request_is_answered_counted_and_timed(
     """With small windows both directions are full at the same time, and no end waits for the other for ever."""
     what = f"test=requests size={size} reply={reply} {extra}"
     received, sent = ran(start, f"per_second=2000 iterations={count}", flows=flows, extra=what)
-    assert sent.schedules.keys() == set(range(flows))
-    assert received.schedules == {}
-    for flow, counts in sent.schedules.items():
+    assert sent.requests.keys() == set(range(flows))
+    assert received.requests == {}
+    for flow, counts in sent.requests.items():
         totals, came, buckets = sent.totals[flow], received.totals[flow], sent.buckets[flow]
         assert (totals["round_trips"], counts["unanswered"], counts["unsent"]) == (count, 0, 0)
         assert totals["bytes"] == came["bytes"] == count * size
@@ -94,7 +94,7 @@ def test_a_sender_goes_on_while_its_receiver_is_stopped_and_the_time_counts_from
         arrived(sender, port, max(shown(sender, port, "bytes_acked")) + 200 * 100)
     arrived(sender, port, max(shown(sender, port, "bytes_acked")) + 1000)
     progress = report_after_stop(receiver, sender)
-    assert progress.schedules[0]["in_flight_max"] >= 200
+    assert progress.requests[0]["in_flight_max"] >= 200
     assert progress.totals[0]["rtt_max_ns"] >= 0.95 * STOPPED_S * 1e9
     # Those of the first half of the stop took at least as long as its second half.
     slow = sum(count for bucket, count in progress.buckets[0] if bucket >= bucket_of(int(STOPPED_S / 2 * 1e9)) - 1)
@@ -103,7 +103,7 @@ def test_a_sender_goes_on_while_its_receiver_is_stopped_and_the_time_counts_from
 
 def report_after_stop(receiver: Talk, sender: Talk) -> Report:
     received, sent = stopped(receiver, sender)
-    counts = sent.schedules[0]
+    counts = sent.requests[0]
     most = sent.totals[0]["bytes"] + counts["unanswered"] * 100
     assert sent.totals[0]["bytes"] <= received.totals[0]["bytes"] <= most
     return sent
@@ -116,7 +116,7 @@ def test_a_stopped_sender_is_late_and_skips_no_request(start: Start) -> None:
         passed(STOPPED_S)
     arrived(sender, port, max(shown(sender, port, "bytes_acked")) + 200 * 100)
     sent = report_after_stop(receiver, sender)
-    counts, totals = sent.schedules[0], sent.totals[0]
+    counts, totals = sent.requests[0], sent.totals[0]
     assert counts["late_max_ns"] >= 0.95 * STOPPED_S * 1e9
     assert counts["late"] >= 0.95 * STOPPED_S * 1e9 / INTERVAL_NS
     assert totals["rtt_max_ns"] >= counts["late_max_ns"]
@@ -133,7 +133,7 @@ def test_a_request_that_waits_for_room_in_the_socket_is_held_and_not_late(start:
         passed(STOPPED_S)
     arrived(sender, port, 3_000_000)
     _, sent = stopped(receiver, sender)
-    assert sent.schedules[0]["held"] >= 2
+    assert sent.requests[0]["held"] >= 2
 
 
 def test_a_request_without_a_reply_is_unanswered_and_no_failure(start: Start) -> None:
@@ -145,7 +145,7 @@ def test_a_request_without_a_reply_is_unanswered_and_no_failure(start: Start) ->
     assert receiver.ask(f"start endpoint=1 at_ns={time.monotonic_ns()} duration_ms={LONG_MS}")["ok"]
     completed(receiver)
     sent, received = report_of(sender), report_of(receiver)
-    counts = sent.schedules[0]
+    counts = sent.requests[0]
     assert counted(sent) == 300
     assert sent.totals[0]["bytes"] == 0
     assert (counts["unanswered"], sent.buckets[0]) == (counts["in_flight_max"], [])
@@ -161,7 +161,7 @@ def test_a_stop_ends_it_at_once_whichever_end_is_told_first(start: Start, size: 
     for agent in (sender, receiver) if first == "sender" else (receiver, sender):
         assert agent.ask("stop endpoint=1")["ok"]
     received, sent = reports(receiver, sender)
-    for flow, counts in sent.schedules.items():
+    for flow, counts in sent.requests.items():
         begun = sent.totals[flow]["bytes"] + size * counts["unanswered"]
         assert received.totals[flow]["bytes"] <= begun
 

@@ -154,7 +154,7 @@ WHENEVER = replace(REQUESTS, settings=NO_SETTINGS)
 
 def asking(answered: int, unanswered: int = 0, unsent: int = 0) -> Side:
     counts = RequestCounts(0, 0, 0, 0, 1, unanswered, unsent)
-    return replace(side(64 * answered), requests=counts)
+    return replace(side(64 * answered), kind_counts=counts)
 
 
 @pytest.mark.parametrize(

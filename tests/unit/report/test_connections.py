@@ -40,9 +40,9 @@ def side(done: int, us: float = 50.0, **counts: Any) -> Side:
     each_ns = round(us * US)
     trips = RoundTrips(done, done * each_ns, each_ns, each_ns) if done else RoundTrips(0)
     histogram = ((bucket_of(each_ns), done),) if done else ()
-    made = Connections(retransmits=0, **counts) if "retransmits" not in counts else Connections(**counts)
+    made = Connections(**{"failed": (), "late": None, "retransmits": 0} | counts)
     last_ns = START_NS + 2 * 10**9 if done else None
-    return Side(done, START_NS, last_ns, round_trips=trips, histogram=histogram, connections=made)
+    return Side(done, START_NS, last_ns, round_trips=trips, histogram=histogram, kind_counts=made)
 
 
 def cell(number: int = 1, flows: int = 1, **settings: Any) -> Cell:

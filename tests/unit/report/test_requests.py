@@ -90,7 +90,7 @@ def test_the_lateness_of_the_sender_is_apart() -> None:
 
 def test_other_tests_have_none_of_these_figures_and_requests_none_of_theirs() -> None:
     known, pingpong = side([50.0] * 100, 1.0), replace(cell(), test="pingpong")
-    other = one(pingpong, replace(known, requests=None))
+    other = one(pingpong, replace(known, kind_counts=None))
     assert {figure.name: figure.of(other) for figure in figures.REQUEST_FIGURES if figure.of(other) is not None} == {}
     assert ROUND_TRIP_P50.of(other) is not None
     assert (ROUND_TRIP_P50.of(one(cell(), known)), THROUGHPUT.of(one(cell(), known))) == (None, None)

@@ -1,0 +1,61 @@
+"""Counts that only one kind of test has: one record per kind, used by the agent's report, the store and the figures.
+
+A record's field names are the keys of the agent's line and of the store. To add counts, add a record and list it in
+`KIND_COUNTS`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import Field
+
+MOST_COUNTED: Final = 2**62 - 1
+"""Largest count. A time of this size in ns (146 years) still fits 64 bits after conversion to another clock."""
+Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=MOST_COUNTED)]
+ErrorName: TypeAlias = Annotated[str, Field(pattern="^E[A-Z0-9]{1,15}$")]  # of an errno value, as ETIMEDOUT
+_MOST_FAILURES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class KindCounts:
+    """Base of the records: what one side of a flow counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connections(KindCounts):
+    """Counts of the connections that a sender opened one after the other; the bytes of its side are those completed."""
+
+    failed: Annotated[tuple[tuple[ErrorName, Count], ...], Field(max_length=_MOST_FAILURES)]  # by the errno value
+    late: Count | None  # with a rate: how many began more than 1 ms after their time
+    retransmits: Count  # segments sent again, SYNs among them (tcpi_total_retrans)
+
+
+def connect_failures(counts: Iterable[Connections]) -> Counter[str]:
+    """Return how many connections failed, by the name of the errno value."""
+    found = Counter[str]()
+    for each in counts:
+        for name, count in each.failed:
+            found[name] += count
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCounts(KindCounts):
+    """Counts of the requests that a sender was to begin at equal intervals; the bytes of its side are those answered.
+
+    The sender's lateness is the time from that at which a request was to begin until the sender's thread came to it.
+    """
+
+    late: Count  # how many the thread came to more than 1 ms after their time
+    late_max_ns: Count
+    late_sum_ns: Count  # over all requests that were begun
+    held: Count  # how many then waited for more than 1 ms, as the socket took no more bytes
+    in_flight_max: Count  # most that were begun and not answered at a time
+    unanswered: Count  # begun, and not answered within 2 s after the end
+    unsent: Count  # due before the end, and not begun within these 2 s
+
+
+KIND_COUNTS: Final[Mapping[str, type[KindCounts]]] = {"connections": Connections, "requests": RequestCounts}
+"""Maps the key of the counts in the agent's report and in the store to their record."""

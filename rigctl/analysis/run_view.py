@@ -7,11 +7,11 @@ from functools import cached_property
 from rigctl.analysis.views.matrix import PairsMatrix, matrix
 from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
 from rigctl.analysis.views.messages import MessageResult, message_results
-from rigctl.model.repeating import Search, keep_deciding_trials, search
+from rigctl.model.search import Search, keep_deciding_trials, search
+from rigctl.model.trials import searched_setting
 from rigctl.records import Cell, Repetition, RepetitionHead, RunInfo
 from rigctl.results.run_results import RunResults, condensed_in_memory, without_retest
 from rigctl.results.summary import CellSummary, summaries
-from rigctl.settings import MAX_RATE, RATE
 
 
 class RunView:
@@ -92,12 +92,12 @@ class RunView:
 
     @cached_property
     def searches(self) -> dict[int, Search]:
-        """Return the searches for the highest rate, by test number."""
+        """Return the searches for the highest load, by test number."""
         searches = {}
         for cell in self.plan.cells:
-            if cell[RATE] == MAX_RATE:
+            if (searched := searched_setting(cell)) is not None:
                 last = {one.repetition: one for one in self.every if one.cell == cell.number}
-                searches[cell.number] = search(self.plan, map(self.stored.trial, last.values()))
+                searches[cell.number] = search(searched, map(self.stored.trial, last.values()))
         return searches
 
     def values_of(self, cell: Cell, repetitions: Iterable[RepetitionHead]) -> list[float]:

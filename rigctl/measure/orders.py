@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from rigctl.model.latency import PROBE_BYTES, probe_interval_ms
+from rigctl.model.trials import searched_setting
 from rigctl.protocol.orders import Sockets, encode
 from rigctl.records import Cell, Stream
-from rigctl.settings import BURST, MAX_RATE, RATE, READ, SETTINGS, WINDOW, WRITE, Settings
+from rigctl.settings import BURST, READ, SETTINGS, WINDOW, WRITE, Settings
 from rigctl.settings.traffic import MAX_BURST
 
 _SEARCH_BURST_S: Final = 0.001
@@ -98,6 +99,6 @@ def burst(cell: Cell, rate_bps: int | None) -> int | None:
     """Return the longest burst to order, in datagrams. None: there is no rate, or the agent uses its default."""
     if rate_bps is None:
         return None
-    if cell[RATE] != MAX_RATE or cell[BURST] is not None or cell.message_bytes is None:
+    if searched_setting(cell) is None or cell[BURST] is not None or cell.message_bytes is None:
         return cell[BURST]
     return min(MAX_BURST, 1 + int(_SEARCH_BURST_S * rate_bps / (8 * cell.message_bytes)))

@@ -50,7 +50,7 @@ class RepetitionHead:
     start_skew_us: float | None = None  # spread of the times at which receivers got their first byte
     clock_error_us: float | None = None  # largest error of `start_skew_us`, from comparing the clocks
     goodput_median_bps: float | None = None  # median over intervals of the goodput of all flows together
-    rate_bps: int | None = None  # search: rate per flow in this trial; None: unlimited, or no search
+    load: int | None = None  # load of this trial of a search (model.trials); None: without a limit, or no search
     nodes: tuple[NodeUsage, ...] = ()
     counters_missing: tuple[str, ...] = ()  # for each switch that did not answer, a sentence that says why
     captures: tuple[Capture, ...] = ()

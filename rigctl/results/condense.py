@@ -33,7 +33,8 @@ from rigctl.limits.links import (
     trunk_link,
 )
 from rigctl.limits.rules import Evidence
-from rigctl.model.repeating import trial_of, value_of
+from rigctl.model.repeating import value_of
+from rigctl.model.trials import at_load, searched_setting, trial_of
 from rigctl.model.window import CommonWindow, cut_to_window
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, RunInfo, Stream, by_stream
 from rigctl.results.condensed import CondensedRun, Details, FiguresOfRepetition, FigureValues, Gap, StreamNotes
@@ -42,7 +43,7 @@ from rigctl.results.evidence import evidence, other_traffic_found
 from rigctl.results.gaps import gaps_of_repetition
 from rigctl.results.phases import phases_of_repetition
 from rigctl.results.wire import pause_found, wire_counts
-from rigctl.settings import MAX_RATE, RATE
+from rigctl.settings import RATE
 
 
 def condense(info: RunInfo, repetitions: Iterable[Repetition]) -> CondensedRun:
@@ -187,7 +188,7 @@ class StreamDerivation:
                 **dict(pause_found(info, cell, derived.repetition, path.sender, derived.window)),
                 **other_traffic_found(info, path, others, derived.links, derived.taken),
             },
-            searched=cell[RATE] == MAX_RATE,
+            searched=searched_setting(cell) is not None,
         )
 
 
@@ -243,7 +244,7 @@ class Derivation:
             notes={stream: one.notes for stream, one in streams.items()},
             gaps=self.gaps,
             value=value_of(self.cell, self.repetition),
-            trial=trial_of(self.cell, self.repetition) if self.cell[RATE] == MAX_RATE else None,
+            trial=trial_of(self.info.plan, self.cell, self.repetition),
             phases=phases_of_repetition(self.cell, self._together, self.repetition, self._flows),
         )
 
@@ -369,5 +370,5 @@ def _mbps(bytes_per_s: float | None) -> float | None:
 
 def requested_mbps(cell: Cell, repetition: RepetitionHead) -> float | None:
     """Return the rate in Mbit/s that was requested for each flow; None without a request, or if unlimited."""
-    rate = repetition.rate_bps if repetition.rate_bps is not None else cell[RATE]
+    rate = at_load(cell, repetition.load)[RATE]
     return rate / 1e6 if isinstance(rate, int) else None

@@ -13,7 +13,7 @@ from rigctl.limits.rules import Diagnosis, Evidence, diagnose
 from rigctl.model.counters.balance import Reconciliation
 from rigctl.model.counters.losses import Attribution
 from rigctl.model.counters.points import CountingPoint
-from rigctl.model.repeating import Trial
+from rigctl.model.trials import Trial
 from rigctl.records import Stream
 
 RepetitionKey: TypeAlias = tuple[int, int, int]
@@ -69,7 +69,7 @@ class Details:
     notes: Mapping[Stream, StreamNotes] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     value: float | None = None  # elapsed time in s (messages) or goodput in bit/s (streams): rigctl.model.repeating
-    trial: Trial | None = None  # this repetition as a trial of a search for the highest rate; None: no search
+    trial: Trial | None = None  # this repetition as a trial of a search; None: no search
     phases: tuple[PhaseFigures, ...] = ()  # empty unless other traffic classes start or stop during the test
 
 

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from rigctl.model.trials import at_load
 from rigctl.records import Cell, Flow, Repetition, Side, Status, by_stream
 from rigctl.results.condensed import Gap
 from rigctl.settings import RATE
@@ -45,7 +46,7 @@ def _least_s(cell: Cell, repetition: Repetition, flows: Sequence[Flow]) -> float
         value for flow in flows if flow.sender for value in flow.sender.series.columns.get("rtt_us", ()) if value > 0
     ]
     between_s = 0.0
-    rate_bps = repetition.rate_bps if repetition.rate_bps is not None else cell[RATE]
+    rate_bps = at_load(cell, repetition.load)[RATE]
     if isinstance(rate_bps, int) and rate_bps > 0 and cell.message_bytes:
         between_s = cell.message_bytes * 8 / rate_bps
     return max(LEAST_GAP_S - SLACK_S, _ROUND_TRIPS * median(trips) / 1e6 if trips else 0.0, _DATAGRAMS * between_s)

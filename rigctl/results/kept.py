@@ -17,7 +17,7 @@ from rigctl.figures import Figure, dtype
 from rigctl.figures.phases import PHASE_FIGURES
 from rigctl.limits.kinds import EvidenceKind
 from rigctl.limits.rules import Evidence
-from rigctl.model.repeating import Trial
+from rigctl.model.trials import Trial
 from rigctl.records import RepetitionHead, RunInfo, RunPlan, Stream
 from rigctl.results.condense import KEPT_FIGURES
 from rigctl.results.condensed import (
@@ -33,7 +33,7 @@ from rigctl.results.condensed import (
     StreamNotes,
 )
 
-RESULTS_VERSION: Final = 2
+RESULTS_VERSION: Final = 3
 """To be incremented when the meaning of a figure, of evidence or of another detail changes."""
 _MOST_BYTES: Final = 1 << 28
 _LEVEL: Final = 6

@@ -5,7 +5,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
-from rigctl.model.repeating import Trial, keep_deciding_trials
+from rigctl.model.search import keep_deciding_trials
+from rigctl.model.trials import Trial
 from rigctl.records import Repetition, RepetitionHead, RunInfo, RunPlan, Status
 from rigctl.results.condense import condense
 from rigctl.results.condensed import CondensedRun, Gap, RepetitionKey, RunCounters
@@ -75,9 +76,9 @@ class RunResults:
         return self._reader([one.key for one in repetitions], samples=samples)
 
     def trial(self, repetition: RepetitionHead) -> Trial:
-        """Return a repetition as a trial of a search for the highest rate."""
+        """Return a repetition as a trial of a search."""
         known = self.kept.details[repetition.key].trial
-        return Trial(repetition.repetition, repetition.rate_bps, None, None, None) if known is None else known
+        return Trial(repetition.repetition, repetition.load, None, repetition.load) if known is None else known
 
     def value(self, repetition: RepetitionHead) -> float | None:
         """Return the elapsed time in s (messages) or the goodput in bit/s (streams); None if invalid or unknown."""
@@ -89,7 +90,7 @@ class RunResults:
 
     @cached_property
     def _keys_that_count(self) -> frozenset[RepetitionKey]:
-        """Return the keys of the valid repetitions; of a search for the highest rate only its deciding trial."""
+        """Return the keys of the valid repetitions; of a search only its deciding trial."""
         plan = self.info.plan
         kept = keep_deciding_trials(plan, without_retest(plan, self.repetitions), self.trial)
         return frozenset(repetition.key for repetition in kept if repetition.status is Status.OK)

@@ -85,7 +85,7 @@ class ByAgent:
                         at_ns=clocks.on_node(node, self.at_ns + round(start_s * 1e9)),
                         duration_ms=round(order.cell.sending_s * 1000),
                         iterations=order.cell[ITERATIONS],
-                        per_second=order.cell[PER_SECOND] if node == channel.sender else None,
+                        per_second=order.tried[PER_SECOND] if node == channel.sender else None,
                         rate=order.rate_bps,
                         burst=burst(order.cell, order.rate_bps),
                         bin_us=order.cell.bin_us,

@@ -21,7 +21,6 @@ from rigctl.protocol.report import EndpointReport
 from rigctl.records import Capture, Cell, Flow, NodeUsage, Probes, Repetition, Series, Side, Status
 from rigctl.remote.clocks import Clocks
 from rigctl.runner.schedule import MeasurementOrder
-from rigctl.settings import MAX_RATE, RATE
 
 Reports: TypeAlias = Mapping[tuple[str, int], EndpointReport]
 """Endpoint reports by node and endpoint number."""
@@ -166,7 +165,7 @@ def make_repetition(
         start_skew_us=window.skew_ns / 1e3 if window and measured.skew_known else None,
         clock_error_us=None if measured.clock_error_ns is None else measured.clock_error_ns / 1e3,
         goodput_median_bps=median_goodput_bps(flows, window, measured.interval_s) if window else None,
-        rate_bps=order.rate_bps if cell[RATE] == MAX_RATE else None,
+        load=order.load,
         flows=tuple(cut_to_window(flow, window) if window else flow for flow in flows),
         nodes=measured.usage,
         probes=measured.probes,

@@ -16,6 +16,7 @@ from rigctl.base.errors import NodeError, join_names, of_nodes
 from rigctl.hosts.fact import ask_one
 from rigctl.hosts.machine import THROTTLE_FLAGS, is_throttled_between
 from rigctl.hosts.surroundings import LOOPBACKS, ask_surroundings
+from rigctl.model.trials import searched_setting
 from rigctl.records import Capture, Cell, Flow, NicCounters, NodeUsage, Pair, PortSeries, Repetition, Status
 from rigctl.runner.by_agent import ByAgent
 from rigctl.runner.by_iperf3 import ByIperf3
@@ -24,7 +25,6 @@ from rigctl.runner.nodes import Nodes
 from rigctl.runner.outcome import Measurement, combine_status, make_repetition, write_captures
 from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import MOST_ATTEMPTS, Blocked, MeasurementOrder, pairs_without
-from rigctl.settings import MAX_RATE, RATE
 from rigctl.settings.kinds import AGENT, IPERF3
 
 ENGINES: Final[Mapping[str, Engine]] = {AGENT: ByAgent, IPERF3: ByIperf3}
@@ -189,7 +189,7 @@ async def drop_unmeasurable(
     known = {pair: why for (number, pair), why in blocked.items() if number in numbers}
     kept = {pair for pair in pairs_without(cell, lost) if pair not in known}
     left = [pair for pair in cell.pairs if pair not in kept]
-    if not left or cell[RATE] == MAX_RATE or any(kept.isdisjoint(order.cell.pairs) for order in orders):
+    if not left or searched_setting(cell) is not None or any(kept.isdisjoint(order.cell.pairs) for order in orders):
         return orders, None
     reasons = [*of_nodes(lost.values()), *dict.fromkeys(known[pair] for pair in left if pair in known)]
     which = join_names([f"{pair.source} → {pair.destination}" for pair in left])

@@ -30,6 +30,7 @@ from rigctl.base.processes import holder
 from rigctl.base.texts import file_name
 from rigctl.base.version import __version__
 from rigctl.model.repeating import count_planned
+from rigctl.model.trials import searched_setting
 from rigctl.protocol.lines import VERSION
 from rigctl.records import Facts, RunInfo, RunPlan, RunStatus, Status
 from rigctl.remote.build import find_agents
@@ -47,7 +48,6 @@ from rigctl.runner.progress import Broadcast, EventLog, Progress, find_not_grant
 from rigctl.runner.repetition import measure_together
 from rigctl.runner.resume import controller_id
 from rigctl.runner.schedule import MOST_ATTEMPTS, MeasurementOrder, further_orders, is_open_ended
-from rigctl.settings import MAX_RATE, RATE
 from rigctl.store import Store
 from rigctl.virtual.provide import provide
 
@@ -175,7 +175,7 @@ async def _run(work: _Work, orders: Sequence[MeasurementOrder], resumed: str | N
                 bench = Bench(nodes, conditions, counters, captures, blocked)
                 await _measure_all(work, orders, run, bench)
                 while is_open_ended(plan) and (more := further_orders(plan, store.repetitions(run, samples=False))):
-                    if any(order.cell[RATE] != MAX_RATE for order in more):
+                    if any(searched_setting(order.cell) is None for order in more):
                         work.progress.say(f"measuring {len(more)} more repetitions, because those so far differ")
                     await _measure_all(work, more, run, bench)
             status = _status(plan, store.statuses(run))

@@ -6,9 +6,11 @@ from typing import Final, TypeAlias
 
 from rigctl.base.errors import NodeError
 from rigctl.base.values import group_by
-from rigctl.model.repeating import count_planned, further, search, trial_of
+from rigctl.model.repeating import count_planned, further
+from rigctl.model.search import search
+from rigctl.model.trials import Searched, at_load, searched_setting
 from rigctl.records import Cell, Pair, Repetition, RunPlan, Status
-from rigctl.settings import MAX_RATE, RATE
+from rigctl.settings import RATE
 
 MOST_ATTEMPTS: Final = 2
 """Attempts for a repetition: an invalid repetition is measured once more."""
@@ -24,7 +26,18 @@ class MeasurementOrder:
     cell: Cell
     repetition: int
     attempt: int
-    rate_bps: int | None = None  # sending rate of each flow; None: unlimited
+    load: int | None = None  # load of this trial of a search (model.trials); None: without a limit, or no search
+
+    @property
+    def tried(self) -> Cell:
+        """Return the cell as it is measured: with the load of the trial as its searched setting."""
+        return at_load(self.cell, self.load)
+
+    @property
+    def rate_bps(self) -> int | None:
+        """Return the sending rate of each flow; None: unlimited."""
+        rate = self.tried[RATE]
+        return rate if isinstance(rate, int) else None
 
 
 def group_classes(orders: Iterable[MeasurementOrder]) -> list[tuple[MeasurementOrder, ...]]:
@@ -38,11 +51,11 @@ def _groups(plan: RunPlan) -> Iterable[list[Cell]]:
 
 def is_open_ended(plan: RunPlan) -> bool:
     """Tell whether results may require more repetitions than the plan has."""
-    return plan.retest is not None or plan.until is not None or any(cell[RATE] == MAX_RATE for cell in plan.cells)
+    return plan.retest is not None or plan.until is not None or any(map(searched_setting, plan.cells))
 
 
 def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[MeasurementOrder]:
-    """Return orders for the repetitions that `retest`, `until` or a rate search require after the results so far."""
+    """Return orders for the repetitions that `retest`, `until` or a search require after the results so far."""
     by_cell: dict[int, dict[int, Repetition]] = {}
     for repetition in stored:  # the last attempt of a repetition counts
         if repetition.status is not Status.INTERRUPTED:
@@ -51,27 +64,27 @@ def further_orders(plan: RunPlan, stored: Iterable[Repetition]) -> list[Measurem
     for cells in _groups(plan):
         own = [by_cell.get(cell.number, {}) for cell in cells]
         if all(own):
-            searched = cells[0][RATE] == MAX_RATE
-            more += _next_trial(plan, cells[0], own[0]) if searched else _more(plan, cells, own)
+            searched = searched_setting(cells[0])
+            more += _more(plan, cells, own) if searched is None else _next_trial(plan, cells[0], searched, own[0])
     return in_turn(plan, more)
 
 
 def _more(plan: RunPlan, cells: Sequence[Cell], own: Sequence[Mapping[int, Repetition]]) -> list[MeasurementOrder]:
     """Return orders for all traffic classes (`cells`) of a test if one requires further repetitions."""
     wanted = {number for cell, measured in zip(cells, own, strict=True) for number in further(plan, cell, measured)}
-    return [MeasurementOrder(cell, number, 1, _rate(cell)) for number in sorted(wanted) for cell in cells]
+    return [MeasurementOrder(cell, number, 1) for number in sorted(wanted) for cell in cells]
 
 
-def _next_trial(plan: RunPlan, cell: Cell, own: Mapping[int, Repetition]) -> list[MeasurementOrder]:
+def _next_trial(plan: RunPlan, cell: Cell, searched: Searched, own: Mapping[int, Repetition]) -> list[MeasurementOrder]:
     if any(repetition.status is Status.FAILED for repetition in own.values()):
         return []  # after a failure the search cannot continue
-    following = search(plan, (trial_of(cell, one) for one in own.values())).following
+    following = search(searched, (searched.trial(plan, cell, one) for one in own.values())).following
     return [] if following is None else [MeasurementOrder(cell, max(own) + 1, 1, following)]
 
 
-def _rate(cell: Cell) -> int | None:
-    rate = cell[RATE]
-    return rate if isinstance(rate, int) else None
+def _first_load(cell: Cell) -> int | None:
+    searched = searched_setting(cell)
+    return None if searched is None else searched.first(cell)
 
 
 def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> list[MeasurementOrder]:
@@ -87,7 +100,7 @@ def missing(plan: RunPlan, stored: Mapping[tuple[int, int, int], Status]) -> lis
             if all(Status.OK in each or each[-1] is Status.INVALID for each in own):
                 continue
             attempt = 2 if all(each[0] is Status.INVALID for each in own) else 1
-            orders += [MeasurementOrder(cell, repetition, attempt, _rate(cell)) for cell in cells]
+            orders += [MeasurementOrder(cell, repetition, attempt, _first_load(cell)) for cell in cells]
     return in_turn(plan, orders)
 
 
@@ -113,6 +126,6 @@ def in_turn(plan: RunPlan, orders: list[MeasurementOrder]) -> list[MeasurementOr
 
 
 def pairs_without(cell: Cell, lost: Mapping[str, NodeError]) -> tuple[Pair, ...]:
-    """Return the pairs of `cell` without a lost node; none for a rate search with a lost node."""
+    """Return the pairs of `cell` without a lost node; none for a search with a lost node."""
     kept = tuple(pair for pair in cell.pairs if not lost.keys() & {pair.source, pair.destination})
-    return () if lost and cell[RATE] == MAX_RATE else kept
+    return () if lost and searched_setting(cell) is not None else kept

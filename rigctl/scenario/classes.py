@@ -13,10 +13,11 @@ from pydantic import BaseModel
 
 from rigctl.base.texts import either
 from rigctl.base.units import format_duration, parse_duration
+from rigctl.model.trials import searched_setting
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.matrix import AT_TOP, MAX_CELLS, AxisMatrix, RowValues, count_tests
 from rigctl.scenario.pairs import PairSet, pairs_at_once
-from rigctl.settings import CONDITION, ENGINE, ITERATIONS, MAX_RATE, PAIRS, RATE, SETTINGS, WINDOW, Setting, Settings
+from rigctl.settings import CONDITION, ENGINE, ITERATIONS, PAIRS, SETTINGS, WINDOW, Setting, Settings
 from rigctl.settings.kinds import AGENT, KINDS, TCP, UDP, Kind
 from rigctl.yamlfile import Mistake, YamlDocument
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_text, show_value
@@ -202,8 +203,8 @@ def class_clashes(test: Test, first: Test, resized: bool) -> Iterator[tuple[str,
         return
     if test.row[ENGINE] != AGENT:
         yield "engine", f"classes are measured by the agent, not by {test.row[ENGINE]}"
-    if test.row[RATE] == MAX_RATE:
-        yield "rate", "max cannot be searched for while other classes send"
+    if (searched := searched_setting(test.row)) is not None:
+        yield searched.setting.name, "max cannot be searched for while other classes send"
     if resized and test.row[WINDOW] != first.row[WINDOW]:
         yield "window", "differs between the classes; a condition with resize: true sets one window for the whole node"
 

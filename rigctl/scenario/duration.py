@@ -10,8 +10,9 @@ from typing import Final, Literal
 
 from rigctl.base.values import group_by, least_of_all
 from rigctl.model.latency import baseline_s
+from rigctl.model.trials import searched_setting
 from rigctl.records import MOST_TRIALS, Cell, RunPlan
-from rigctl.settings import ITERATIONS, MAX_RATE, PER_SECOND, RATE
+from rigctl.settings import ITERATIONS, PER_SECOND
 
 _BETWEEN_S: Final = 5.0
 """Most seconds from the end of a repetition to the start of the next one, on a slow machine or a large rig."""
@@ -49,7 +50,7 @@ def planned_time(plan: RunPlan, message_s: Mapping[int, float] = {}) -> PlannedT
     exactness: Literal["exact", "at least", "at most", "about"] = "exact"
     if any(cell[ITERATIONS] is not None for cell in plan.cells):
         exactness = "at most" if unknown else "about"
-    elif noisy or any(cell[RATE] == MAX_RATE for cell in plan.cells):
+    elif noisy or any(map(searched_setting, plan.cells)):
         exactness = "at least"
     return PlannedTime(total_s, exactness, sum(own.base_s for own in times) * plan.repeat)
 
@@ -122,7 +123,7 @@ def _rtt_s(cell: Cell, plan: RunPlan) -> float | None:
 
 
 def _most_repetitions(plan: RunPlan, cell: Cell) -> int:
-    if cell[RATE] == MAX_RATE:
+    if searched_setting(cell) is not None:
         return MOST_TRIALS
     if plan.retest is not None and plan.repeat > 1:
         return plan.repeat + plan.retest.repeat

@@ -10,6 +10,7 @@ from rigctl.base.units import format_bytes, format_duration
 from rigctl.base.values import least_of_all
 from rigctl.conditions.condition import condition_mistakes, condition_of
 from rigctl.model.frames import Packet
+from rigctl.model.trials import searched_setting
 from rigctl.records import Cell, Condition, Pair
 from rigctl.rig.inventory import Rig
 from rigctl.scenario.classes import Test, class_clashes, place_of, setting_mistake
@@ -20,7 +21,6 @@ from rigctl.settings import (
     CONDITION,
     ENGINE,
     ITERATIONS,
-    MAX_RATE,
     MPTCP,
     PAIRS,
     PARALLEL,
@@ -288,11 +288,13 @@ def _row_mistakes(
 
 
 def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequence[Test]) -> Iterator[Mistake]:
-    if not any(test.row[RATE] == MAX_RATE for test in tests):
+    searched = next(filter(None, (searched_setting(test.row) for test in tests)), None)
+    if searched is None:
         return
     for key in ("retest", "until", "repeat"):
         if getattr(model, key) not in (None, 1):
-            yield document.mistake((key,), f"{key}: not for rate: max, which searches. Leave {key} out.", at_key=True)
+            what = f"{key}: not for {searched.setting.name}: max, which searches. Leave {key} out."
+            yield document.mistake((key,), what, at_key=True)
 
 
 def _repeating_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:

@@ -6,7 +6,7 @@
 from typing import Any, Final
 
 from rigctl.settings.placement import PLACEMENT
-from rigctl.settings.setting import DEFAULT, NO_SETTINGS, Counts, Setting, Settings, Subflows
+from rigctl.settings.setting import DEFAULT, MAX, NO_SETTINGS, Counts, Setting, Settings, Subflows
 from rigctl.settings.shape import CONDITION, DIRECTION, ENGINE, PAIRS, PARALLEL, Direction, PairGrid
 from rigctl.settings.sockets import (
     CONGESTION,
@@ -26,7 +26,6 @@ from rigctl.settings.traffic import (
     CLOSE,
     ITERATIONS,
     LATENCY,
-    MAX_RATE,
     PER_SECOND,
     RATE,
     READ,

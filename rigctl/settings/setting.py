@@ -17,6 +17,7 @@ from rigctl.yamlfile.fields import parse_choice, parse_flag, parse_whole
 
 _T = TypeVar("_T")
 DEFAULT: Final = "default"  # value of a setting in a scenario that requests the default of the node
+MAX: Final = "max"  # value of a setting whose highest passing value is searched for (rigctl.model.trials)
 RANGE_SCHEMA: Final = {"type": "string", "pattern": r"^\s*[0-9]+\s*\.\.\s*[0-9]+(\s+(step|times)\s+[0-9]+)?\s*$"}
 _MOST: Final = 2**63
 _ADDRESS: Final = re.compile(r"[0-9a-f.:]{2,45}", re.ASCII)

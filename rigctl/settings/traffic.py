@@ -9,6 +9,7 @@ from rigctl.settings.kinds import AGENT, BLAST, CONNECT, FILE, PINGPONG, REQUEST
 from rigctl.settings.setting import (
     BUCKETS,
     DEFAULT,
+    MAX,
     MEASURED,
     DataColumn,
     Effective,
@@ -26,7 +27,6 @@ from rigctl.settings.sockets import SIZE_RANGE_SCHEMA
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_flag, parse_quantity, parse_whole, show_value
 
 UNLIMITED: Final = "unlimited"  # value of `rate` for a sender that sends as fast as possible
-MAX_RATE: Final = "max"  # value of `rate` for a search for the highest rate with a loss of at most RunPlan.max_loss
 _MAX_FILE: Final = 2**40
 _MAX_REPLY: Final = 2**24
 _PLACES: Final = ("disk", "memory")
@@ -42,7 +42,7 @@ MIN_PROBES_MS, MAX_PROBES_MS = 1, 1000
 
 
 def _rate(name: str, value: object) -> int | str:
-    if value in (MAX_RATE, UNLIMITED):
+    if value in (MAX, UNLIMITED):
         return str(value)
     if isinstance(value, str) and value.rstrip().endswith("%"):
         return _share(name, value)
@@ -148,9 +148,9 @@ RATE: Final[Setting[int | str | None]] = Setting(
         "anyOf": [
             {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([kKmMgGtT]?\s*(bit/s|bits/s|bps|bit)?|%)\s*$"},
             {"type": "integer", "minimum": _MIN_RATE_BPS, "maximum": _MAX_RATE_BPS},
-            {"enum": [MAX_RATE, UNLIMITED, DEFAULT]},
+            {"enum": [MAX, UNLIMITED, DEFAULT]},
         ],
-        "examples": ["100M", MAX_RATE],
+        "examples": ["100M", MAX],
     },
     unset=None,
     type=(int, str),

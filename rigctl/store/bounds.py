@@ -47,7 +47,7 @@ _BOUNDS: Final[Mapping[type, Mapping[str, tuple[float, float]]]] = {
         "start_skew_us": (0, _YEAR_S * 1e6),
         "clock_error_us": (0, _YEAR_S * 1e6),
         "goodput_median_bps": (0, MOST_STORED),
-        "rate_bps": (0, MOST_STORED),
+        "load": (0, MOST_STORED),
     },
     Flow: {"number": (0, 1_000_000), "bytes": (0, MOST_STORED), "retransmits": (0, MOST_STORED)},
     Bins: {"start_ns": (-MOST_STORED, MOST_STORED), "width_us": (1, 3_600_000_000)},

@@ -154,10 +154,12 @@ _adapter: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
 
 _APART: Final = ("series", "bins")
 """Fields of a flow's sender or receiver that are stored in columns of their own."""
+_LOAD: Final = "rate_bps"
+"""The column with the load of a trial, which once could only be a rate."""
 _PLAIN_FIELDS: Final = tuple(
     field.name
     for field in fields(RepetitionHead)
-    if field.name not in ("status", "nodes", "counters_missing", "captures")
+    if field.name not in ("status", "nodes", "counters_missing", "captures", "load")
 )
 
 
@@ -228,7 +230,7 @@ def repetition_row(run: str, repetition: Repetition) -> StoreRow:
     nodes = [asdict(usage) for usage in repetition.nodes]
     missing = list(repetition.counters_missing) or None
     captures = [asdict(capture) | {"direction": str(capture.direction)} for capture in repetition.captures] or None
-    own: StoreRow = {"run": run, "status": str(repetition.status), "reason": reason}
+    own: StoreRow = {"run": run, "status": str(repetition.status), "reason": reason, _LOAD: repetition.load}
     own["goodput_median_bps"] = _count_or_none(repetition.goodput_median_bps)
     return row | own | {"nodes": nodes, "counters_missing": missing, "captures": captures}
 
@@ -299,7 +301,8 @@ def repetition_from(
 
 
 def _with_lists(row: StoreRow) -> StoreRow:
-    return row | {name: json_of(row[name] or "[]") for name in ("nodes", "counters_missing", "captures")}
+    lists = {name: json_of(row[name] or "[]") for name in ("nodes", "counters_missing", "captures")}
+    return row | lists | {"load": row[_LOAD]}
 
 
 def refusal(repetition: Repetition) -> str | None:

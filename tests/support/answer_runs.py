@@ -17,7 +17,7 @@ from meshes import mesh_run
 
 from rigctl.model.frames import datagram_wire_bytes
 from rigctl.records import Cell, Datagrams, Flow, Link, Pair, Repetition, Retest, RunInfo, Series, Side
-from rigctl.settings import MAX_RATE, WINDOW_TOTAL
+from rigctl.settings import MAX, WINDOW_TOTAL
 
 PROVED: Final = range(100, 110)
 """Seeds of the generated runs that proved the rules: ten of each kind."""
@@ -99,7 +99,7 @@ def datagrams(chance: random.Random) -> Made:
             "above": (chance.uniform(1.02, 1.12), 1.0),
         }[limit]
         limits[size] = limit
-        for rate, mbps, came in ((10**8, min(100.0, wire_mbps), 1.0), (MAX_RATE, wire_mbps * sent, share)):
+        for rate, mbps, came in ((10**8, min(100.0, wire_mbps), 1.0), (MAX, wire_mbps * sent, share)):
             number = len(cells) + 1
             cells.append(
                 builders.cell(number, test="udp", transport="udp", pairs=pairs, message_bytes=size, duration_s=1.0)

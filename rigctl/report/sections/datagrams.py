@@ -38,7 +38,8 @@ from rigctl.limits.ceilings import LINE_RATE, percent, reaches
 from rigctl.limits.hosts import BUFFER_BOUNDS
 from rigctl.limits.limit import BY_OTHER_TRAFFIC, BY_SHARED_LINK, LIMITS
 from rigctl.limits.links import datagram_path
-from rigctl.model.repeating import Search, Trial
+from rigctl.model.search import Search
+from rigctl.model.trials import Trial
 from rigctl.records import Cell, RunInfo, host_system
 from rigctl.report.blocks import Column, Entry, Part, Section, Table
 from rigctl.report.tables import streams as columns
@@ -108,26 +109,24 @@ def search_table(view: RunView) -> Table | None:
         return None
 
     def offered(row: tuple[int, Trial]) -> Entry:
-        rate_mbps = divide(row[1].asked_bps, 1e6)
+        rate_mbps = divide(row[1].asked, 1e6)
         return Entry("unlimited" if rate_mbps is None else ceiling_text(rate_mbps), rate_mbps)
 
     def passed(row: tuple[int, Trial]) -> Entry:
-        return Entry(UNKNOWN if row[1].loss is None else "yes" if row[1].passed(view.plan.max_loss) else "no")
+        return Entry(UNKNOWN if row[1].passed is None else "yes" if row[1].passed else "no")
 
     table_columns: list[ColumnOf[tuple[int, Trial]]] = [
         each(Column("Test", "", "requested"), lambda row: row[0]),
         each(Column("Trial", "", "requested"), lambda row: row[1].number),
         entry_column(Column("Offered", "Mbit/s", "requested"), offered),
-        number_column("Sent", "Mbit/s", lambda row: divide(row[1].sent_bps, 1e6), to_decimals(1)),
-        number_column("Received", "Mbit/s", lambda row: divide(row[1].arrived_bps, 1e6), to_decimals(1)),
+        number_column("Sent", "Mbit/s", lambda row: divide(row[1].sent, 1e6), to_decimals(1)),
+        number_column("Received", "Mbit/s", lambda row: divide(row[1].arrived, 1e6), to_decimals(1)),
         number_column("Longest burst sent", "", lambda row: row[1].burst, count_texts),
         number_column("Loss", "%", lambda row: divide(row[1].loss, 0.01), to_decimals(3)),
         entry_column(Column("Passed", "", "derived", words=True), passed),
     ]
     legend = ("Rates are payload rates of one flow.",)
-    return table_of(
-        rows, table_columns, lambda row: RowHead(row[0], counted=row[1].sent_bps is not None), legend, "Trials"
-    )
+    return table_of(rows, table_columns, lambda row: RowHead(row[0], counted=row[1].sent is not None), legend, "Trials")
 
 
 def datagram_findings(view: RunView) -> Iterator[Finding]:
@@ -216,7 +215,7 @@ def _is_all_sent(view: RunView, cell: CellSummary) -> bool:
     if searched is None:
         return not isinstance(rate, int) or load_shortfall(cell) is not None
     best = searched.best
-    return best is None or best.asked_bps is None or (best.sent_bps or 0.0) < _STEADY * best.asked_bps
+    return best is None or best.asked is None or (best.sent or 0.0) < _STEADY * best.asked
 
 
 def _passed_texts(best: Sequence[_Fastest], rates: Rates, loss: str, why_above: str) -> list[str]:
@@ -308,7 +307,7 @@ def search_findings(view: RunView) -> Iterator[Finding]:
 def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
     subject, loss = tests([cell.number]), 100 * view.plan.max_loss
     lasting = f"trials of {format_duration(cell.duration_s)}"
-    blank = [trial for trial in search.trials if trial.sent_bps is None]
+    blank = [trial for trial in search.trials if trial.sent is None]
     words = {
         "which": f"Test {cell.number} (datagrams of {plural(cell.message_bytes or 0, 'byte')})",
         "name": f"PDR (loss {loss:g} %, {lasting})" if loss else f"NDR ({lasting})",
@@ -318,11 +317,11 @@ def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
     best = search.best
     if len(blank) == len(search.trials):
         return goodput.SEARCH_UNMEASURED.say(subject, **words)
-    if best is None or best.sent_bps is None:
-        least = min((trial.asked_bps for trial in search.trials if trial.asked_bps), default=None)
+    if best is None or best.sent is None:
+        least = min((trial.asked for trial in search.trials if trial.asked), default=None)
         tried = f" down to {format_rate(least)} per flow" if least else ""
         return goodput.SEARCH_NONE.say(subject, tried=tried, **words)
-    total_bps = best.sent_bps * len(cell.streams) * cell.parallel
+    total_bps = best.sent * len(cell.streams) * cell.parallel
     packets = total_bps / 8 / (cell.message_bytes or 1)
     words |= {
         "rate": format_rate(total_bps),
@@ -340,13 +339,11 @@ def _search_finding(view: RunView, cell: Cell, search: Search) -> Finding:
 def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
     """Return a phrase on why no higher rate was found: the loss at a higher rate, or what links or senders achieve."""
     flows = len(cell.streams) * cell.parallel
-    if best.asked_bps is not None and (best.sent_bps or 0.0) < _STEADY * best.asked_bps:
-        asked = format_rate(best.asked_bps * flows)
+    if best.asked is not None and (best.sent or 0.0) < _STEADY * best.asked:
+        asked = format_rate(best.asked * flows)
         return f"; {asked} were requested in that trial and the senders fell short: the network may carry more"
-    above = [trial for trial in search.trials if not trial.passed(view.plan.max_loss) and trial.sent_bps is not None]
-    if above:
-        nearest = min(above, key=lambda trial: trial.sent_bps or 0.0)
-        rate = format_rate((nearest.sent_bps or 0.0) * flows)
+    if (nearest := search.above) is not None:
+        rate = format_rate((nearest.sent or 0.0) * flows)
         return f"; at {rate} the loss is {few_text(nearest.loss) if nearest.loss else '0 %'}"
     if _is_all(view.info, cell, best):
         return ", which is the most that the links carry"
@@ -356,7 +353,7 @@ def _beyond(view: RunView, cell: Cell, search: Search, best: Trial) -> str:
 def _is_all(info: RunInfo, cell: Cell, best: Trial) -> bool:
     paths = [datagram_path(info, stream.ends, cell.parallel, cell) for stream in cell.streams]
     ceilings = [path.ceiling_mbps for path in paths if path.ceiling_mbps is not None]
-    own = (best.sent_bps or 0.0) * cell.parallel / 1e6
+    own = (best.sent or 0.0) * cell.parallel / 1e6
     return bool(ceilings) and reaches(own / min(ceilings), LINE_RATE)
 
 

@@ -186,7 +186,8 @@ def test_a_side_that_is_not_known_leaves_sums_unknown_and_tcp_has_none_of_them()
 
 def test_the_rate_of_a_trial_comes_before_what_the_scenario_says() -> None:
     plain = builders.repetition(CELL)
-    assert [requested_mbps(UDP, replace(plain, rate_bps=rate_bps)) for rate_bps in (None, 25_000_000)] == [100.0, 25.0]
+    searched = replace(UDP, settings=Settings({RATE: "max"}))
+    assert [requested_mbps(one, replace(plain, load=25_000_000)) for one in (UDP, searched)] == [100.0, 25.0]
     for unbounded in ("max", "unlimited", None):
         assert requested_mbps(replace(UDP, settings=Settings({RATE: unbounded})), plain) is None
 
@@ -231,8 +232,6 @@ def test_a_rate_that_does_not_arrive_is_no_limit_and_a_flow_that_was_not_reporte
     rows = datagram_rows((10_000, 9_950), (10_000, 9_000))
     limits = [row["limit"] for row in (*rows.cells, *rows.pairs, *rows.flows)]
     assert limits == ["unknown"] * 4
-    (trial,) = datagram_rows((5_000, 5_000), (5_000, 5_000), rate_bps=50_000_000).cells
-    assert (trial["rate_mbps"], trial["limit"]) == (50.0, "rate")
     rows = datagram_rows((10_000, 9_950))
     sums = [(row["datagrams_sent"], row["loss_pct"], row["bytes"]) for row in (*rows.cells, *rows.pairs)]
     assert (sums, rows.flows[0]["datagrams_sent"]) == ([(None,) * 3] * 2, 10_000)

@@ -15,7 +15,7 @@ from rigctl.figures.messages import ROUND_TRIP
 from rigctl.records import Expectation, Operator, Pair, Repetition, Retest, RunInfo, RunStatus, Status
 from rigctl.results.frames import Frames
 from rigctl.results.run_results import condensed_in_memory
-from rigctl.settings import MAX_RATE
+from rigctl.settings import MAX
 
 
 def retested() -> tuple[RunInfo, list[Repetition]]:
@@ -28,7 +28,7 @@ def retested() -> tuple[RunInfo, list[Repetition]]:
 
 def searched(*shares: float) -> tuple[RunInfo, list[Repetition]]:
     """A search whose trials sent 100 Mbit/s less each and received a share of it."""
-    datagrams: dict[str, Any] = {"test": "udp", "transport": "udp", "rate": MAX_RATE, "message_bytes": 1250}
+    datagrams: dict[str, Any] = {"test": "udp", "transport": "udp", "rate": MAX, "message_bytes": 1250}
     cell = builders.cell(pairs=(Pair("a", "b"),), duration_s=1.0, **datagrams)
     trials = []
     for number, share in enumerate(shares, 1):

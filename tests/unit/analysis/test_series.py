@@ -265,7 +265,7 @@ def test_a_gap_is_longer_than_two_round_trips_and_three_times_between_two_datagr
     for rate_bps, gaps in ((59_000, 0), (61_000, 1)):  # one in 136 ms, one in 131 ms
         assert len(gaps_of_repetition(builders.asking(slow, rate=rate_bps), one)) == gaps
         # What a trial of a search sent comes before what the scenario says.
-        assert len(gaps_of_repetition(builders.asking(slow, rate="max"), replace(one, rate_bps=rate_bps))) == gaps
+        assert len(gaps_of_repetition(builders.asking(slow, rate="max"), replace(one, load=rate_bps))) == gaps
     assert len(gaps_of_repetition(builders.asking(slow, rate="unlimited"), one)) == 1
 
 

@@ -12,7 +12,7 @@ from rigctl.measure.orders import burst, channels
 from rigctl.measure.orders import sockets as channel_sockets
 from rigctl.protocol.orders import Listen
 from rigctl.records import Cell, Direction, Pair
-from rigctl.settings import MAX_RATE, NO_SETTINGS
+from rigctl.settings import MAX, NO_SETTINGS
 
 CELL = Cell(1, "tcp", (Pair("a", "b"), Pair("c", "d")), 10.0, 0.0, 5)
 
@@ -36,7 +36,7 @@ def test_an_end_is_ordered_what_was_asked_for(asked: dict[str, Any], sends: bool
 
 def test_a_search_bounds_its_bursts_to_a_millisecond_and_a_scenario_to_what_it_says() -> None:
     asked = builders.asking(CELL, test="udp", message_bytes=1250, transport="udp", rate=10**8)
-    searching = builders.asking(asked, rate=MAX_RATE)
+    searching = builders.asking(asked, rate=MAX)
     assert burst(asked, 10**8) is None
     assert (burst(searching, 10**8), burst(searching, 10**5), burst(searching, None)) == (11, 1, None)
     assert burst(builders.asking(asked, burst=3), 10**8) == burst(builders.asking(searching, burst=3), 5) == 3

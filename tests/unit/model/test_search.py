@@ -1,5 +1,6 @@
 """The search for the highest rate: what a trial says, which rate is next, which repetition stands for the test."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -7,9 +8,10 @@ import builders
 import pytest
 from known import known
 
-from rigctl.model.repeating import Trial, keep_deciding_trials, search, trial_of
+from rigctl.model.search import keep_deciding_trials, search
+from rigctl.model.trials import RATE_OF_DATAGRAMS, Trial, searched_setting
 from rigctl.records import MOST_TRIALS, Cell, Datagrams, Direction, Flow, Pair, Repetition, RunPlan, Side, Status
-from rigctl.settings import MAX_RATE
+from rigctl.settings import MAX
 
 SECOND = 10**9
 PAIR = Pair("a", "b")
@@ -17,7 +19,7 @@ SIZE = 1250  # bytes: 100 datagrams a second are 1 Mbit/s
 
 
 def plan(max_loss: float = 0.001, cells: int = 1) -> RunPlan:
-    made = tuple(builders.cell(number, test="udp", message_bytes=SIZE, rate=MAX_RATE) for number in range(1, cells + 1))
+    made = tuple(builders.cell(number, test="udp", message_bytes=SIZE, rate=MAX) for number in range(1, cells + 1))
     return replace(builders.plan(made), max_loss=max_loss)
 
 
@@ -33,11 +35,16 @@ def flow(sent: int | None, came: int | None, seconds: float = 1.0, number: int =
 
 def trial(number: int, rate_bps: int | None, sent: int, came: int, **fields: Any) -> Repetition:
     made = builders.repetition(cell(), number=number)
-    return replace(made, flows=(flow(sent, came),), rate_bps=rate_bps, **fields)
+    return replace(made, flows=(flow(sent, came),), load=rate_bps, **fields)
+
+
+def trial_of(one: Repetition, the_cell: Cell | None = None, max_loss: float = 0.001) -> Trial:
+    return RATE_OF_DATAGRAMS.trial(plan(max_loss), the_cell or cell(), one)
 
 
 TIMES = (Side(9, None, 5), Side(9, 5, None), Side(9, 5, 5), Side(9, 6, 5))
-UNKNOWN = Trial(1, None, None, None, None)
+TWO = (flow(100, 90, 0.5), flow(300, 270, 2.0, number=2))
+UNKNOWN = Trial(1, None, None)
 
 
 def timeless(side: Side) -> Flow:
@@ -48,10 +55,13 @@ def timeless(side: Side) -> Flow:
     ("fields", "found"),
     [
         # Of each flow, as sent and as arrived: 400 datagrams of 10 kbit over two flows, in the longer of their times.
-        ({"flows": (flow(100, 90, 0.5), flow(300, 270, 2.0, number=2)), "rate_bps": 9}, Trial(1, 9, 1e6, 0.9e6, 0.1)),
-        ({"flows": (flow(0, 0),)}, Trial(1, None, 0.0, 0.0, None)),  # nothing was sent
-        ({"flows": (flow(100, 100),), "status": Status.INVALID}, Trial(1, None, 1e6, 1e6, 0.0)),
-        ({"flows": (flow(100, 100),), "status": Status.FAILED, "rate_bps": 5}, Trial(1, 5, None, None, None)),
+        (
+            {"flows": TWO, "load": 9},
+            Trial(1, 9, 1e6, 9, False, None, 0.9e6, 0.1),
+        ),
+        ({"flows": (flow(0, 0),)}, Trial(1, None, 0.0, 0.0, None, None, 0.0)),  # nothing was sent
+        ({"flows": (flow(100, 100),), "status": Status.INVALID}, Trial(1, None, 1e6, 1e6, True, None, 1e6, 0.0)),
+        ({"flows": (flow(100, 100),), "status": Status.FAILED, "load": 5}, Trial(1, 5, None, 5)),
         # A count that is missing leaves all unknown, …
         ({"flows": ()}, UNKNOWN),
         ({"flows": (flow(None, 5),)}, UNKNOWN),
@@ -62,25 +72,24 @@ def timeless(side: Side) -> Flow:
     ],
 )
 def test_a_trial_has_the_rate_and_the_loss_of_all_flows(fields: dict[str, Any], found: Trial) -> None:
-    assert trial_of(cell(), replace(trial(1, None, 0, 0), **fields)) == found
+    assert trial_of(replace(trial(1, None, 0, 0), **fields)) == found
 
 
 def test_without_the_size_of_its_datagrams_a_trial_has_no_rate() -> None:
-    assert trial_of(replace(cell(), message_bytes=None), trial(1, None, 100, 100)).sent_bps is None
+    assert trial_of(trial(1, None, 100, 100), replace(cell(), message_bytes=None)).sent is None
 
 
 def test_a_trial_passes_up_to_the_loss_that_is_allowed() -> None:
-    assert Trial(1, None, 1.0, 1.0, 0.001).passed(0.001)
-    assert not Trial(1, None, 1.0, 1.0, 0.0011).passed(0.001)
-    assert not Trial(1, None, None, None, None).passed(1.0)
+    assert [trial_of(trial(1, None, 1000, came)).passed for came in (999, 998)] == [True, False]
+    assert trial_of(trial(1, None, 1000, 0, status=Status.FAILED), max_loss=1.0).passed is None
 
 
 def following(*trials: Repetition, max_loss: float = 0.001) -> int | None:
-    return search(plan(max_loss), (trial_of(cell(), one) for one in trials)).following
+    return search(RATE_OF_DATAGRAMS, (trial_of(one, max_loss=max_loss) for one in trials)).following
 
 
 def test_where_the_first_and_unlimited_trial_passes_there_is_nothing_to_look_for() -> None:
-    found = search(plan(), [trial_of(cell(), trial(1, None, 1000, 1000))])
+    found = search(RATE_OF_DATAGRAMS, [trial_of(trial(1, None, 1000, 1000))])
     assert (found.best, found.following) == (found.trials[0], None)
     assert following() is None
 
@@ -126,7 +135,7 @@ def test_a_loss_that_is_allowed_ends_the_search() -> None:
 
 def test_the_best_trial_is_the_fastest_that_passed() -> None:
     trials = [trial(number, None, sent, came) for number, sent, came in ((1, 900, 600), (2, 200, 200), (3, 300, 300))]
-    assert known(search(plan(), (trial_of(cell(), one) for one in trials)).best).number == 3
+    assert known(search(RATE_OF_DATAGRAMS, map(trial_of, trials)).best).number == 3
 
 
 def test_of_a_search_only_its_best_trial_is_kept_and_the_last_where_none_passed() -> None:
@@ -134,5 +143,39 @@ def test_of_a_search_only_its_best_trial_is_kept_and_the_last_where_none_passed(
     none = [replace(one, cell=2, flows=(flow(1000, 600),)) for one in found]
     other = replace(found[0], cell=3)
     both = replace(plan(), cells=(*plan(cells=2).cells, builders.cell(3)))
-    kept = keep_deciding_trials(both, [*found, *none, other], lambda one: trial_of(cell(), one))
+    kept = keep_deciding_trials(both, [*found, *none, other], trial_of)
     assert [(one.cell, one.repetition) for one in kept] == [(1, 2), (2, 3), (3, 1)]
+
+
+def loads(passes: Callable[[int], bool], **fields: Any) -> list[int]:
+    """Return the loads that a search from below tries, of a path where loads pass or not."""
+    searched = replace(RATE_OF_DATAGRAMS, **fields)
+    trials: list[Trial] = []
+    following = searched.first(cell())
+    while following is not None:
+        trials.append(Trial(len(trials) + 1, following, following, following, passes(following)))
+        following = search(searched, trials).following
+    return [known(one.asked) for one in trials]
+
+
+FROM_BELOW: dict[str, Any] = {"least": 1, "most": 1000, "precision": 0.0, "first": lambda _: 8}
+
+
+@pytest.mark.parametrize(
+    ("passes", "tried"),
+    [
+        (lambda load: load <= 21, [8, 16, 32, 24, 20, 22, 21]),  # the exact number is found
+        (lambda load: load < 8, [8, 4, 6, 7]),
+        (lambda load: load > 1000, [8, 4, 2, 1]),
+        (lambda _: True, [8, 16, 32, 64, 128, 256, 512, 1000]),  # the highest load that is tried is the last
+    ],
+)
+def test_a_search_from_below_raises_the_load_until_a_trial_fails(
+    passes: Callable[[int], bool], tried: list[int]
+) -> None:
+    assert loads(passes, **FROM_BELOW) == tried
+
+
+def test_a_test_tells_which_setting_is_searched() -> None:
+    found = (searched_setting(one) for one in (cell(), builders.cell(1, test="udp", rate=5), builders.cell(1)))
+    assert list(found) == [RATE_OF_DATAGRAMS, None, None]

@@ -31,7 +31,7 @@ from rigctl.records import (
 from rigctl.report.sections.datagrams import datagram_findings, explain, search_findings
 from rigctl.report.sections.messages import message_round_trips
 from rigctl.report.tables.columns import to_loss
-from rigctl.settings import BUSY_POLL, ITERATIONS, MAX_RATE, RATE, Settings
+from rigctl.settings import BUSY_POLL, ITERATIONS, MAX, RATE, Settings
 
 PAIR = Pair("a", "b")
 CELL = Cell(1, "udp", (PAIR,), 1.0, 0.0, 1, transport="udp", message_bytes=1250, settings=Settings({RATE: 10**8}))
@@ -53,7 +53,7 @@ def flow(sent: int, came: int, burst: int = 1, refused: int = 0, sent_burst: int
 def measured(one: Flow, repetition: int = 1, rate_bps: int | None = None, status: Status = Status.OK) -> Repetition:
     reason = None if status is Status.OK else "why"
     base = Repetition(1, repetition, 1, status, reason, 0.0, 1.0, BEGIN_NS, BEGIN_NS + 10**9, 10.0, 5.0)
-    return replace(base, rate_bps=rate_bps, flows=(one,))
+    return replace(base, load=rate_bps, flows=(one,))
 
 
 def loss_findings(info: RunInfo, repetitions: list[Repetition]) -> list[Finding]:
@@ -115,7 +115,7 @@ def test_a_sender_that_cannot_keep_up_is_reported() -> None:
 
 
 def search_finding(*trials: Repetition) -> Finding:
-    (found,) = search_findings(RunView.in_memory(info_of(builders.asking(CELL, rate=MAX_RATE)), trials))
+    (found,) = search_findings(RunView.in_memory(info_of(builders.asking(CELL, rate=MAX)), trials))
     return found
 
 

@@ -21,7 +21,7 @@ from rigctl.runner import nodes as nodes_file
 from rigctl.runner.nodes import Nodes, nodes_of
 from rigctl.runner.repetition import drop_unmeasurable
 from rigctl.runner.schedule import Blocked, MeasurementOrder
-from rigctl.settings import MAX_RATE, RATE, Settings
+from rigctl.settings import MAX, RATE, Settings
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_pairs_of_lost_nodes_and_of_blocked_paths_are_left_out_with_the_reason()
 def test_a_test_of_which_nothing_is_left_or_that_needs_all_its_pairs_stays_whole_so_that_it_fails() -> None:
     assert chosen(CELL, "a", "c") == ((AB, CD), None)
     assert chosen(replace(CELL, pairs=(AB,)), "a") == ((AB,), None)
-    search = replace(CELL, test="udp", transport="udp", message_bytes=64, settings=Settings({RATE: MAX_RATE}))
+    search = replace(CELL, test="udp", transport="udp", message_bytes=64, settings=Settings({RATE: MAX}))
     assert chosen(search, "d") == ((AB, CD), None)
 
 

@@ -96,10 +96,9 @@ def test_a_node_is_described_by_its_endpoint_that_ran_longest() -> None:
     assert (found[1].span_us, found[1].strangers) == (None, 0)
 
 
-@pytest.mark.parametrize(("asked", "kept"), [(10**8, None), ("max", 5)])
-def test_only_a_search_keeps_its_rate(asked: int | str, kept: int | None) -> None:
-    order = MeasurementOrder(builders.asking(CELL, rate=asked), 1, 1, rate_bps=5)
-    assert record(measured(BOTH), order=order).rate_bps == kept
+def test_a_trial_of_a_search_keeps_its_load() -> None:
+    order = MeasurementOrder(builders.asking(CELL, rate="max"), 1, 1, load=5)
+    assert (record(measured(BOTH), order=order).load, order.rate_bps) == (5, 5)
 
 
 def test_a_start_skew_that_is_not_known_is_neither_stored_nor_held_against_a_repetition() -> None:

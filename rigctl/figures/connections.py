@@ -6,7 +6,8 @@ from typing import Final
 
 from rigctl.base.values import divide, least, most, total, total_of_known
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
-from rigctl.model.latency import LEAST_TIMES, percentile_ns
+from rigctl.figures.times import times_of
+from rigctl.model.latency import LEAST_TIMES
 from rigctl.records import Connections, connect_failures
 from rigctl.settings import ITERATIONS
 from rigctl.settings.setting import ONLY_FLOWS
@@ -72,9 +73,10 @@ def _mean_us(group: FlowGroup) -> float | None:
 
 def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
     def of(group: FlowGroup) -> float | None:
-        if not group.cell.kind.connects or sum(count for _, count in group.trips) < LEAST_TIMES.get(percent, 1):
+        times = times_of(group) if group.cell.kind.connects else None
+        if times is None or times.count < LEAST_TIMES.get(percent, 1):
             return None
-        return divide(percentile_ns(group.trips, percent), 1e3)
+        return divide(times.percentile_ns(percent), 1e3)
 
     return of
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from rigctl.base.values import divide, least, mean, mean_of_all, most, total
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup, combine_streams
-from rigctl.model.latency import percentile_ns
+from rigctl.figures.times import times_of
 from rigctl.records import RoundTrips
 from rigctl.settings.setting import ONLY_FLOWS
 
@@ -68,8 +68,8 @@ def _extreme_us(place: int) -> Callable[[FlowGroup], float | None]:
 
 def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
     def of(group: FlowGroup) -> float | None:
-        timed = _round_trips_of(group)
-        return divide(percentile_ns(group.trips, percent, *_extremes_ns(group)), 1e3) if timed else None
+        times = times_of(group) if group.cell.kind.round_trips else None
+        return divide(times.percentile_ns(percent), 1e3) if times else None
 
     return of
 

@@ -5,14 +5,13 @@ from typing import Final
 
 from rigctl.base.values import divide, least, most, total
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
-from rigctl.model.latency import LEAST_TIMES, percentile_ns
+from rigctl.figures.times import times_of
+from rigctl.model.latency import LEAST_TIMES
 from rigctl.records import RequestCounts, RoundTrips
 from rigctl.settings import PER_SECOND
 from rigctl.settings.setting import ONLY_FLOWS
 
 _KIND: Final = ("requests",)
-_NEVER: Final = 4352
-"""A bucket above all others (model.latency), for requests without an answer: they took longer than any other."""
 
 
 def _counts(group: FlowGroup) -> list[RequestCounts]:
@@ -81,13 +80,10 @@ def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
     """Return a function for a percentile over all requests that were due: those without an answer took longest."""
 
     def of(group: FlowGroup) -> float | None:
-        answered, missing = sum(times.count for times in _timed(group)), _missing(group)
-        if not answered or answered + missing < LEAST_TIMES.get(percent, 1):
+        times = times_of(group) if group.cell.kind.scheduled else None
+        if times is None or times.count < LEAST_TIMES.get(percent, 1):
             return None
-        if -(-(answered + missing) * percent // 100) > answered:
-            return None
-        found_ns = percentile_ns((*group.trips, (_NEVER, missing)), percent, _least_ns(group), _most_ns(group))
-        return divide(found_ns, 1e3)
+        return divide(times.percentile_ns(percent), 1e3)
 
     return of
 

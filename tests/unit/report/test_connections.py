@@ -96,7 +96,7 @@ def test_a_percentile_is_given_where_at_least_ten_connections_took_longer(done: 
 def test_the_answer_has_the_highest_rate_its_times_and_that_none_failed() -> None:
     view = run((cell(1), [[side(4000)]]), (cell(2, flows=2), [[side(6000, 90.0), side(6000, 90.0)]]))
     answer = findings(view)["connections"]
-    assert answer.text.startswith("Up to 6,000 connections/s (a → b, 2 flows); connecting takes 89.9 µs (p99 89.9 µs)")
+    assert answer.text.startswith("Up to 6,000 connections/s (a → b, 2 flows); connecting takes 90.0 µs (p99 90.0 µs)")
     assert answer.text.endswith("; none failed")
     for statement in answer.statements:
         assert all(statement.holds(row) for row in statement.rows)

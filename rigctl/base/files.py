@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -112,3 +113,13 @@ def write_whole(path: Path, content: bytes, *, follow: bool = True) -> None:
         put(path, content, follow=follow)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}. Name another place") from error
+
+
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write `files` to `folder`. Raise `InputError` if the folder or a file cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot create this folder: {error.strerror}. Choose another one") from error
+    for name, content in files.items():
+        write_whole(folder / name, content, follow=False)  # symbolic links in the folder are not followed

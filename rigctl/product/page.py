@@ -5,14 +5,12 @@ the table, and a card for link previews in social networks. This module computes
 reports/templates/product draw them, and resvg renders PNG without a browser.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from markupsafe import Markup
 
-from rigctl.base.errors import InputError, extra
-from rigctl.base.files import write_whole
+from rigctl.base.errors import extra
 from rigctl.base.resources import templates
 from rigctl.findings.text import lower_first, plural, upper_first
 from rigctl.product.content import Product
@@ -242,16 +240,6 @@ def files_of(product: Product) -> dict[str, bytes]:
         if svg is not None:
             files |= {f"{name}.svg": svg.encode(), f"{name}.png": png(svg)}
     return files | {"og.png": png(card_picture(product), scale=1)}
-
-
-def write_files(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write `files` to `folder`. Raise `InputError` if the folder or a file cannot be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot create this folder: {error.strerror}. Choose another one") from error
-    for name, content in files.items():
-        write_whole(folder / name, content, follow=False)  # symbolic links in the folder are not followed
 
 
 def brand(theme: Theme) -> Brand:

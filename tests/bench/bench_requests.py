@@ -4,7 +4,7 @@
 token bucket of tc(8) at 10 Mbit/s shapes the requests on their way, or the replies. The times of the same schedule are
 computed packet by packet, by Lindley's recursion for a token bucket, plus the time of an unshaped request. The median
 ratio of each percentile (p50, p90, p99) must be within 10 %. `percentiles`: random times in the agent's buckets and in
-a histogram of the package hdrhistogram, if it is installed, must have the same percentiles within 0.5 %.
+a histogram of the package hdrhistogram must have the same percentiles within 0.5 %.
 """
 
 import os
@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from math import ceil
 from statistics import median
 from typing import Annotated, Final
@@ -21,6 +20,7 @@ from typing import Annotated, Final
 import typer
 from bench import command, table
 from builders import bucket_of
+from hdrh.histogram import HdrHistogram
 from lab import entering, holding, unsharing
 from processes import output_of
 from talk import LONG_MS, Report, Talk, begin, completed, joined, report_of
@@ -193,17 +193,15 @@ def queue(rounds: int) -> None:
 
 def percentiles(rounds: int) -> None:
     """Print how far percentiles of the agent's buckets are from those of HdrHistogram."""
-    try:
-        hdr = import_module("hdrh.histogram").HdrHistogram
-    except ImportError:
-        print("\nhdrhistogram is not installed: `pip install hdrhistogram`")
-        return
     largest, compared = 0.0, 0
     for seed in range(10 * rounds):
         numbers = random.Random(seed)
         count = numbers.choice([1000, 10_000, 100_000])
         times = [round(numbers.lognormvariate(numbers.uniform(10, 14), numbers.uniform(0.1, 2))) for _ in range(count)]
-        theirs, ours = hdr(1, 3_600_000_000_000, 3), merge_histograms([((bucket_of(value), 1),) for value in times])
+        theirs, ours = (
+            HdrHistogram(1, 3_600_000_000_000, 3),
+            merge_histograms([((bucket_of(value), 1),) for value in times]),
+        )
         for value in times:
             theirs.record_value(value)
         for percent in (50.0, 90.0, 99.0, 99.9, 99.99):

@@ -5,20 +5,25 @@ csv, json, md, parquet: rows of all runs that are named or fit the filters; the 
 interval (`intervals`), a bin (`bins`), a bucket (`histogram`) or a phase of a pair (`phases`). junit, ktap: tests
 and expectations as test cases; openmetrics: figures of tests and pairs; bencher, benchmark-action (goodput, bigger is
 better) and benchmark-action-smaller (round trips and loss): figures of tests for services that track benchmarks
-(docs/how-to/ci.md); slurm: a command for each slow node of a mesh, which drains it (docs/how-to/slurm.md); rigctl:
-whole runs, for `rigctl import`.
+(docs/how-to/ci.md); hgrm: times of ping-pong, connections or requests by percentile, in µs, as HdrHistogram writes
+them, a file for each test and pair (docs/reference/results.md); slurm: a command for each slow node of a mesh, which
+drains it (docs/how-to/slurm.md); rigctl: whole runs, for `rigctl import`.
 
 Examples:
   rigctl export --level pairs -o pairs.csv
   rigctl export 20261121 --format json
+  rigctl export --format hgrm -o percentiles/
 """
 
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
 
 from rigctl.base.errors import InputError, extra
+from rigctl.base.files import write_files
 from rigctl.base.texts import printable_lines
 from rigctl.cli.options import FORMAT, Anonymous, OutputFile, StoreAddress, complete_run, take_options
 from rigctl.cli.output import write_output
@@ -31,8 +36,10 @@ from rigctl.cli.stored_runs import (
     readable_store,
 )
 from rigctl.figures import Level
+from rigctl.findings.text import plural
 from rigctl.report.export.ci import bencher, benchmark_action, has_smaller, ktap_of, suite_of
 from rigctl.report.export.formats import BINARY, FORMATS
+from rigctl.report.export.hgrm import percentile_files
 from rigctl.report.export.slurm import drain_commands
 from rigctl.report.printers.junit import junit
 from rigctl.results.frames import Frames
@@ -44,7 +51,7 @@ from rigctl.store.run_files import pack_runs
 
 _Format: TypeAlias = Literal[
     "csv", "json", "md", "parquet", "rigctl", "junit", "ktap", "openmetrics", "bencher", "benchmark-action",
-    "benchmark-action-smaller", "slurm",
+    "benchmark-action-smaller", "hgrm", "slurm",
 ]  # fmt: skip
 _LevelName: TypeAlias = Literal["cells", "pairs", "flows", "intervals", "bins", "histogram", "phases"]
 
@@ -76,8 +83,28 @@ def export_runs(
         if kind == "rigctl":
             _refuse_alive(opened, chosen)
         with readable_store(opened, chosen, anonymous=anonymous) as source:
+            if kind == "hgrm":
+                _write_percentiles(percentile_files(read_view(source, _only_run(chosen, kind))), output)
+                return
             content = _content(source, chosen, kind, Level[level.upper()])
     write_output(content, output)
+
+
+def _write_percentiles(files: Mapping[str, bytes], output: Path | None) -> None:
+    """Write the files into the folder `output`; a single one also to standard output, or to `output` as a file."""
+    several = plural(len(files), "file")
+    is_file = output is None or (not output.is_dir() and (output.exists() or output.suffix == ".hgrm"))
+    if output is None or is_file:
+        if len(files) > 1:
+            place = "export" if output is None else output
+            raise InputError(
+                f"{place}: hgrm is {several}, one for each test and pair. Name a folder, as in -o percentiles"
+            )
+        (content,) = files.values()
+        write_output(content, output)
+        return
+    write_files(files, output)
+    print(f"{output}: {several}", file=sys.stderr)
 
 
 def _content(source: Store, chosen: list[str], kind: _Format, level: Level) -> bytes:
@@ -85,9 +112,13 @@ def _content(source: Store, chosen: list[str], kind: _Format, level: Level) -> b
         return pack_runs(source, chosen)
     if kind in FORMATS:
         return FORMATS[kind]((row for run in chosen for row in _rows(source, run, level)), level)
-    if len(chosen) == 1:
-        return _of_run(source, chosen[0], kind)
-    raise InputError(f"export: {kind} takes one run, not {len(chosen)}. Name one, or give another format")
+    return _of_run(source, _only_run(chosen, kind), kind)
+
+
+def _only_run(chosen: list[str], kind: _Format) -> str:
+    if len(chosen) > 1:
+        raise InputError(f"export: {kind} takes one run, not {len(chosen)}. Name one, or give another format")
+    return chosen[0]
 
 
 def _choose(opened: Store, names: list[str], filters: Filters) -> list[str]:

@@ -92,9 +92,10 @@ def _write_page(first: "RunView", second: "RunView | None", theme: "Theme | None
 
 
 def _write_fragment(view: "RunView", theme: "Theme | None", folder: Path) -> None:
+    from rigctl.base.files import write_files
     from rigctl.product.claim import NoClaim
     from rigctl.product.content import product
-    from rigctl.product.page import files_of, write_files
+    from rigctl.product.page import files_of
     from rigctl.product.theme import Theme
 
     content = product(view, theme or Theme(view.plan.rig_name))

@@ -17,6 +17,7 @@ from known import known
 
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
+from rigctl.base.files import write_files
 from rigctl.product import page as product_page
 from rigctl.product.content import Product, product
 from rigctl.product.page import bars, card_picture, files_of, png, table_picture, width_of
@@ -212,9 +213,9 @@ def test_files_of_a_product_replace_links_and_pipes_and_nothing_behind_them(tmp_
     (tmp_path / "out/fragment.html").symlink_to(tmp_path / "precious")
     os.mkfifo(tmp_path / "out/og.png")
     (tmp_path / "out/table.svg").symlink_to(tmp_path)
-    product_page.write_files(dict.fromkeys(("fragment.html", "og.png", "table.svg"), b"new"), tmp_path / "out")
+    write_files(dict.fromkeys(("fragment.html", "og.png", "table.svg"), b"new"), tmp_path / "out")
     assert (tmp_path / "precious").read_text() == "precious"
     written = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if not path.is_symlink()}
     assert written == dict.fromkeys(("fragment.html", "og.png", "table.svg"), b"new")
     with pytest.raises(InputError, match="cannot create this folder"):
-        product_page.write_files({"a": b"1"}, tmp_path / "precious")
+        write_files({"a": b"1"}, tmp_path / "precious")

@@ -8,8 +8,11 @@
 	box.setAttribute("role", "status");
 	document.body.append(box);
 
-	const share = ([, kind, low, high], value) =>
-		kind[0] === "l" && kind !== "linear" ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+	const by = { log2: Math.log, log10: Math.log, percentile: (value) => -Math.log(100 - value) };
+	const share = ([, kind, low, high], value) => {
+		const [at, from, to] = [value, low, high].map(by[kind] || Number);
+		return (at - from) / (to - from);
+	};
 	const across = (axis, x) => axis[4] + share(axis, x) * axis[5];
 
 	const charts = [...document.querySelectorAll("svg[data-axis]")].map((svg) => {

@@ -6,14 +6,26 @@ from typing import Final
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.base.values import divide, total_of_known
+from rigctl.base.values import divide, group_by, total, total_of_known
 from rigctl.figures import Figure
 from rigctl.figures import connections as figures
+from rigctl.figures.times import times_of
 from rigctl.findings import Finding, Sentence, Statement, Weight, tests
 from rigctl.findings import connections as said
-from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named
+from rigctl.findings.text import (
+    UNKNOWN,
+    count_text,
+    numbers_text,
+    pct_text,
+    plural,
+    tests_named,
+    texts_that_vary,
+    upper_first,
+)
 from rigctl.records import StackCounters, Status
-from rigctl.report.blocks import Column, Part, Table
+from rigctl.report.blocks import Charts, Column, Part, Section, Table
+from rigctl.report.charts.bars import Bar, bars_chart
+from rigctl.report.charts.spectrum import line_names, spectrum_of
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
@@ -25,6 +37,7 @@ from rigctl.report.tables.columns import (
     to_digits,
 )
 from rigctl.report.tables.messages import PAIR_COLUMN, microseconds, row_head_of, to_microseconds
+from rigctl.results.summary import Estimate
 from rigctl.settings import CLOSE, PARALLEL, PER_SECOND
 
 SECTION: Final = "connections"
@@ -36,6 +49,9 @@ _METHOD: Final = (
 _PERCENTILES: Final = (
     "Percentiles come from a histogram, within 0.4 %, and are given where at least ten connections took longer."
 )
+_WHAT: Final = "time to connect"
+_MOST_PAIRS: Final = 4
+"""If a test has more pairs than this, the bars show the sum of its pairs."""
 _TIME_WAIT_S: Final = 60
 _USUAL_PORTS: Final = 28_232
 """Ports of net.ipv4.ip_local_port_range as Linux sets it, 32768 to 60999."""
@@ -51,7 +67,14 @@ _OF_ERRORS: Final = {
 def part(view: RunView) -> Part:
     """Return the report part on tests that open connections; `view` has only these."""
     findings = [*_answer(view.messages), *_failures(view.messages), *_of_nodes(view), *_late(view.messages)]
-    return Part(findings=tuple(findings), results=_table(view.messages), method=(_METHOD, _PERCENTILES))
+    rates, times = _rates(view.messages), _times(view.messages)
+    return Part(
+        findings=tuple(findings),
+        results=_table(view.messages),
+        sections=(Section(upper_first(_WHAT), (times,), full=True),) if rates and times else (),
+        method=(_METHOD, _PERCENTILES),
+        picture=rates or times,
+    )
 
 
 def _answer(results: Sequence[MessageResult]) -> Iterator[Finding]:
@@ -168,25 +191,51 @@ def _named(results: Iterable[MessageResult]) -> str:
     return numbers_text(sorted({result.cell.number for result in results}))
 
 
+def _rates(results: Sequence[MessageResult]) -> Charts | None:
+    """Return bars of connections per second, or None for a single test. More than four pairs of a test are summed."""
+    tests_of = group_by(results, lambda result: result.cell.number)
+    if len(tests_of) < 2:
+        return None
+    pairs = {tuple(str(result.stream) for result in own) for own in tests_of.values()}
+    names = next(iter(pairs))
+    apart = len(pairs) == 1 and len(names) <= _MOST_PAIRS
+    settings = texts_that_vary([own[0].cell for own in tests_of.values()])
+    bars = []
+    for (number, own), text in zip(tests_of.items(), settings, strict=True):
+        known = [result[figures.PER_S] for result in own]
+        rates = [None if rate is None else Estimate(rate) for rate in (known if apart else [total(known)])]
+        texts = tuple(UNKNOWN if rate is None else f"{rate.mean:.0f}" for rate in rates)
+        bars.append(Bar(number, text, tuple(rates), texts, None))
+    what = f"Connections per second in {plural(len(bars), 'test')}"
+    unit = "connections/s" if apart else "connections/s, all pairs"
+    return bars_chart(bars, what, names if apart and len(names) > 1 else (), unit)
+
+
+def _times(results: Sequence[MessageResult]) -> Charts | None:
+    """Return the chart of the times to connect by percentile, with a line per test and pair."""
+    names = line_names(results, [result.cell for result in results])
+    return spectrum_of([(name, times_of(result.group)) for name, result in zip(names, results, strict=True)], _WHAT)
+
+
 def _table(results: Sequence[MessageResult]) -> Table:
     """Return the table with a row for each test and pair."""
     columns: list[ColumnOf[MessageResult]] = [
         requested.TEST_COLUMN.of,
         requested.CONDITION_COLUMN.of,
         PAIR_COLUMN,
-        requested.varying_column(PARALLEL, "Flows").of,
-        requested.requested_column(CLOSE, "Closed by").of,
-        requested.varying_column(PER_SECOND, "Per second").of,
+        requested.main_column(requested.varying_column(PARALLEL, "Flows")).of,
+        requested.main_column(requested.requested_column(CLOSE, "Closed by")).of,
+        requested.main_column(requested.varying_column(PER_SECOND, "Per second")).of,
         *(setting.of for setting in requested.OF_ALL),
         requested.PLACEMENT_COLUMN.of,
         each(Column("Connections", minor=2), lambda row: row[figures.COMPLETED], "{:,}".format),
         number_column("Connections/s", "", itemgetter(figures.PER_S), to_digits(3, 0), "measured", -1),
-        microseconds("Connect p50", itemgetter(figures.CONNECT_P50), -1),
+        microseconds("Connect p50", itemgetter(figures.CONNECT_P50)),
         microseconds("p90", itemgetter(figures.CONNECT_P90), 1),
-        microseconds("p99", itemgetter(figures.CONNECT_P99), -1),
+        microseconds("p99", itemgetter(figures.CONNECT_P99)),
         microseconds("p99.9", itemgetter(figures.CONNECT_P999), 2),
         microseconds("max", itemgetter(figures.CONNECT_MAX), 1),
-        number_column("Failed", "", itemgetter(figures.CONNECT_FAILED), count_texts, "measured", -1),
+        number_column("Failed", "", itemgetter(figures.CONNECT_FAILED), count_texts),
         number_column("Sent again", "", itemgetter(figures.CONNECT_RETRANSMITS), count_texts, "measured", 1),
     ]
     if any(result[figures.CONNECT_LATE] is not None for result in results):

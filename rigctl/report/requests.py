@@ -12,7 +12,8 @@ from rigctl.figures import requests as figures
 from rigctl.findings import Finding, Sentence, Statement, Weight, tests
 from rigctl.findings import latency as said
 from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named, time_text
-from rigctl.report.blocks import Part, Table
+from rigctl.report.blocks import Part, Section, Table
+from rigctl.report.charts.requests import charts_of_requests
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
@@ -52,7 +53,14 @@ def part(view: RunView) -> Part:
     """Return the report part on tests that begin requests at equal intervals; `view` has only these."""
     findings = [*_answer(view.messages), *_findings(view.messages)]
     method = (_METHOD, _LATENESS, _PERCENTILES)
-    return Part(findings=tuple(findings), results=_table(view.messages), method=method)
+    over_rate, times = charts_of_requests(view.messages)
+    return Part(
+        findings=tuple(findings),
+        results=_table(view.messages),
+        sections=(Section("Time of a request, by percentile", (times,), full=True),) if over_rate and times else (),
+        method=method,
+        picture=over_rate or times,
+    )
 
 
 def _rate(result: MessageResult) -> float:

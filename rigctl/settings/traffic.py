@@ -258,6 +258,7 @@ PER_SECOND: Final = whole_number(
         as_column("per_second", "", "requested connections or requests per second of a pair; empty: one after another"),
     ),
     phrase=lambda count: f"{count}/s",
+    noun="rate per second",
 )
 REPLY: Final[Setting[int | None]] = Setting(
     name="reply",

@@ -16,7 +16,8 @@ MOST_COLOURS: Final = 6
 HEAT_STEPS: Final = 12
 """Number of colours in a heat map."""
 
-ScaleKind: TypeAlias = Literal["linear", "log2", "log10", "names"]
+ScaleKind: TypeAlias = Literal["linear", "log2", "log10", "percentile", "names"]
+"""`percentile`: positions are percentages below 100; equal steps divide what is left to 100 by equal factors."""
 Point: TypeAlias = tuple[float, float | None]
 """x and y; `None`: unknown, so the line has a gap here."""
 

@@ -3,11 +3,14 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from rigctl.base.units import format_bytes
 from rigctl.report.charts.plot import Axis
 
 Fits = Callable[[Sequence["Tick"]], bool]
+_PERCENTILES: Final = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
+"""Ticks of an axis of percentiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,18 @@ class Scale:
             return None
         if self.axis.kind in ("log2", "log10"):
             return None if value <= 0 else math.log(value / self.low) / math.log(self.high / self.low)
+        if self.axis.kind == "percentile":
+            return (
+                None
+                if value >= 100
+                else math.log(_left(value) / _left(self.low)) / math.log(_left(self.high) / _left(self.low))
+            )
         return (value - self.low) / (self.high - self.low)
+
+
+def _left(percent: float) -> float:
+    """Return what is left to 100 %, without the error of a subtraction: 0.01 for 99.99."""
+    return round(100 - percent, 9)
 
 
 def scale_of(axis: Axis, values: Iterable[float]) -> Scale:
@@ -68,6 +82,8 @@ def _choices(scale: Scale) -> Iterator[list[Tick]]:
     axis = scale.axis
     if axis.kind == "names":
         yield [Tick(float(number), name) for number, name in enumerate(axis.names)]
+    elif axis.kind == "percentile":
+        yield [Tick(value, f"{value:.8g}") for value in _PERCENTILES if scale.low <= value <= scale.high]
     elif axis.at:
         yield _label(axis, list(axis.at))
     elif axis.kind == "linear":

@@ -402,18 +402,18 @@ def _marks(placed: _PlacedPanel) -> list[str]:
     before = ""
     for at, mark in enumerate(marks):
         if mark.name is not None:
-            values, before = _values(mark, before)
+            values, before = _values(mark, before, 8 if field.x.axis.kind == "percentile" else 5)
             made[at] = f'<g class="{mark.colour}" data-name="{escape_text(mark.name)}"{values}>{made[at]}</g>'
     scale, ends = field.y, map(_round, (field.top, field.height))
     axis = _attribute("panel", [scale.axis.title, scale.axis.kind, scale.low, scale.high, *ends])
     return [f"<g{axis}>", *made, "</g>"]
 
 
-def _values(mark: Mark, before: str) -> tuple[str, str]:
+def _values(mark: Mark, before: str, digits: int) -> tuple[str, str]:
     """Return the attributes `data-x` and `data-y`, and the x values as text. Omit `data-x` if it equals `before`."""
     if not isinstance(mark, _READABLE):
         return "", before
-    across = " ".join(str(x) if isinstance(x, int) else f"{x:.5g}" for x, _ in mark.points)
+    across = " ".join(str(x) if isinstance(x, int) else f"{x:.{digits}g}" for x, _ in mark.points)
     up = " ".join("-" if y is None else _print_value(y) for _, y in mark.points)
     return (f' data-x="{across}"' if across != before else "") + f' data-y="{up}"', across
 

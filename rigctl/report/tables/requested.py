@@ -108,6 +108,11 @@ def _minor(own: Requested) -> Requested:
     return replace(own, column=replace(own.column, minor=1))
 
 
+def main_column(own: Requested) -> Requested:
+    """Return the column as a main column, which phones show beside the main figures: it tells rows apart."""
+    return replace(own, column=replace(own.column, minor=-1))
+
+
 def varying_column(setting: Setting[Any], title: str = "") -> Requested:
     """Return the column of a setting, shown only if tests differ in the setting."""
     return replace(requested_column(setting, title), varied=True)

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -27,6 +28,7 @@ from rigctl.records import Capture, Direction, Repetition, RunInfo
 from rigctl.report.document import document
 from rigctl.report.export.ci import bencher, benchmark_action, ktap_of, suite_of
 from rigctl.report.export.formats import FORMATS
+from rigctl.report.export.hgrm import percentile_files
 from rigctl.report.export.openmetrics import render
 from rigctl.report.printers.html import page
 from rigctl.report.printers.json import as_json
@@ -108,6 +110,8 @@ def outputs(place: Path) -> Iterator[tuple[str, str]]:
         yield "junit", junit([suite_of(view)])
         yield "ktap", ktap_of(view)
         yield "openmetrics", render(view).decode()
+        with suppress(InputError):  # the run has no such times
+            yield "hgrm", "".join(f"{name}\n{content.decode()}" for name, content in percentile_files(view).items())
         for name, write_figures in (("bencher", bencher), ("benchmark-action", benchmark_action)):
             try:
                 yield name, write_figures(view).decode()

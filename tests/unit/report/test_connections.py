@@ -27,10 +27,15 @@ from rigctl.records import (
     StackCounters,
     Status,
 )
+from rigctl.report.blocks import Charts
+from rigctl.report.charts.plot import Line
 from rigctl.report.connections import part
+from rigctl.report.printers.slim import fit, left_out_of_phones
 from rigctl.settings import CLOSE, ITERATIONS, PER_SECOND, Settings
 
 PAIR = Pair("a", "b")
+SCREEN, PHONE = 170, 48
+"""Characters in a line of a page on each (report/printers/html.py)."""
 US = 1000
 START_NS = 10**12
 
@@ -154,6 +159,33 @@ def test_connections_that_began_late_are_told_from_one_in_a_hundred_on(late: int
     assert ("connections-late" in findings(view)) is named
     columns = documents.rows_of(known(part(view).results))[0]
     assert ("Late" in columns) is (late is not None)
+
+
+def test_a_phone_shows_the_settings_that_tell_rows_apart() -> None:
+    tests = [(cell(1), [[side(4000)]]), (cell(2, 8), [[side(500)] * 8]), (cell(3, 8, per_second=200), [[side(50)] * 8])]
+    table = known(part(run(*tests)).results)
+    shown = fit(table, SCREEN).columns
+    left_out = left_out_of_phones(shown, PHONE)
+    titles = [own.column.title for at, own in enumerate(shown) if at not in left_out]
+    assert titles[:4] == ["Test", "Flows", "Per second", "Connections/s"]
+    assert sum(own.width + 2 for at, own in enumerate(shown) if at not in left_out) - 2 <= PHONE
+
+
+def test_rates_are_bars_and_times_a_line_for_each_test() -> None:
+    made = part(run((cell(1), [[side(4000)]]), (cell(2, 8), [[side(50)] * 8])))
+    (bars,) = known(made.picture).charts
+    assert bars.label == "Connections per second in 2 tests: 200–2000 connections/s"
+    (times,) = made.sections[0].blocks
+    assert isinstance(times, Charts)
+    (panel,) = times.charts[0].plot.panels
+    ends = {mark.name: mark.points[-1] for mark in panel.marks if isinstance(mark, Line)}
+    assert ends == {"1 flow": (99.75, 50), "8 flows": (97.5, 50)}
+
+
+def test_a_single_test_has_its_times_as_picture() -> None:
+    made = part(run((cell(1), [[side(4000)]])))
+    assert made.sections == ()
+    assert known(made.picture).charts[0].label == "Time to connect by percentile, 1 line: p50 50 µs and p99 50 µs"
 
 
 def flows_of(*sides: Side) -> list[Flow]:

@@ -25,7 +25,7 @@ from rigctl.findings.text import (
 from rigctl.records import StackCounters, Status
 from rigctl.report.blocks import Charts, Column, Part, Section, Table
 from rigctl.report.charts.bars import Bar, bars_chart
-from rigctl.report.charts.spectrum import line_names, spectrum_of
+from rigctl.report.charts.spectrum import names_of_tests, spectrum_of
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
@@ -213,8 +213,7 @@ def _rates(results: Sequence[MessageResult]) -> Charts | None:
 
 def _times(results: Sequence[MessageResult]) -> Charts | None:
     """Return the chart of the times to connect by percentile, with a line per test and pair."""
-    names = line_names(results, [result.cell for result in results])
-    return spectrum_of([(name, times_of(result.group)) for name, result in zip(names, results, strict=True)], _WHAT)
+    return spectrum_of(zip(names_of_tests(results), (times_of(own.group) for own in results), strict=True), _WHAT)
 
 
 def _table(results: Sequence[MessageResult]) -> Table:

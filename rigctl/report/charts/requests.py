@@ -17,6 +17,7 @@ from rigctl.report.charts.spectrum import (
     colours_of_few,
     keys_of,
     line_names,
+    names_of_tests,
     spectrum_chart,
     spectrum_of,
     times_axis,
@@ -47,8 +48,9 @@ def charts_of_requests(results: Sequence[MessageResult]) -> tuple[Charts | None,
         for name, own in group_by(zip(line_names(results, plain), results, strict=True), lambda one: one[0]).items()
     }
     if all(len({*map(_offered, own)}) < 2 for own in lines.values()):
-        names = line_names(results, [result.cell for result in results])
-        return None, spectrum_of(zip(names, (times_of(result.group) for result in results), strict=True), _WHAT)
+        return None, spectrum_of(
+            zip(names_of_tests(results), (times_of(result.group) for result in results), strict=True), _WHAT
+        )
     if len(lines) == 1:
         (own,) = lines.values()
         at_rates = spectrum_of([(_rate_text(_offered(result)), times_of(result.group)) for result in own], _WHAT)

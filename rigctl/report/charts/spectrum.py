@@ -62,6 +62,15 @@ def line_names(results: Sequence[MessageResult], cells: Sequence[Cell]) -> list[
     return [", ".join(filter(None, texts)) for texts in zip(*shown, strict=True)] or [""] * len(results)
 
 
+def names_of_tests(results: Sequence[MessageResult]) -> list[str]:
+    """Return a name for each test and pair; with the number of the test if settings alone do not tell them apart."""
+    names = line_names(results, [result.cell for result in results])
+    if len({*names}) == len(names):
+        return names
+    numbered = (f"test {result.cell.number}" for result in results)
+    return [", ".join(filter(None, texts)) for texts in zip(names, numbered, strict=True)]
+
+
 def colours_of_few(lines: Mapping[str, Sequence[MessageTimes]]) -> tuple[dict[str, str], str]:
     """Return the colours of at most `MOST_COLOURS` lines by name, and a caption if further lines are left out.
 

@@ -31,7 +31,9 @@ def percentile_files(view: RunView) -> dict[str, bytes]:
         times = times_of(result.group)
         if times is not None:
             ends = "-".join(map(file_name, result.stream.ends))
-            files[f"test-{result.cell.number:0{width}}-{ends}.hgrm"] = percentile_text(times).encode()
+            name = f"test-{result.cell.number:0{width}}-{ends}"
+            same = sum(known.startswith(f"{name}.") for known in files)  # a-b to c, and a to b-c
+            files[f"{name}{f'.{same + 1}' if same else ''}.hgrm"] = percentile_text(times).encode()
     if files:
         return files
     run, known = view.info.run, ", ".join(_KINDS)

@@ -4,6 +4,7 @@ import io
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,6 +19,7 @@ from rigctl.base.errors import InputError
 from rigctl.cli.app import exit_code
 from rigctl.figures.times import MessageTimes, times_of
 from rigctl.model.latency import merge_histograms
+from rigctl.records import Pair
 from rigctl.report.export.hgrm import percentile_files, percentile_text
 
 LINE: Final = re.compile(r" *(\d+\.\d{3}) ([01]\.\d{12}) +(\d+)(?: +(\d+\.\d\d))?")
@@ -132,6 +134,13 @@ def test_flows_and_repetitions_are_merged_as_histograms() -> None:
     oracle = theirs([round(time_us * NS) for time_us in (*first, *second)] * 2)
     for row in rows:
         assert row.value_us * NS == pytest.approx(oracle.get_value_at_percentile(100 * row.percentile), rel=WITHIN)
+
+
+def test_pairs_whose_names_look_the_same_have_a_file_each() -> None:
+    own = replace(cell(), pairs=(Pair("a-b", "c"), Pair("a", "b-c")))
+    flows = [replace(flow(side([100.0], 1.0)), pair=pair) for pair in own.pairs]
+    files = percentile_files(RunView.in_memory(run(own), [repetition(own, *flows)]))
+    assert list(files) == ["test-1-a-b-c.hgrm", "test-1-a-b-c.2.hgrm"]
 
 
 @pytest.mark.parametrize("name", ["pingpong", "connect", "requests"])

@@ -141,6 +141,12 @@ def test_tests_of_one_rate_have_a_line_each() -> None:
     assert {line.points[-1][0] for line in lines.values()} == {99}
 
 
+def test_tests_with_the_same_settings_are_told_apart_by_their_numbers() -> None:
+    made = part_of(*((cell(at), side([50.0 * at] * 1000, 1.0)) for at in (1, 2)))
+    (lines,) = chart_lines(known(made.picture)).values()
+    assert list(lines) == ["test 1", "test 2"]
+
+
 def test_a_run_with_too_few_requests_or_without_any_has_no_picture() -> None:
     for sender in (side([50.0] * 99, 1.0), side([], 0.0, unanswered=10)):
         assert part_of((cell(), sender)).picture is None

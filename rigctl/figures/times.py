@@ -9,6 +9,7 @@ from typing import Final
 from rigctl.base.values import least, most
 from rigctl.figures.figure import FlowGroup
 from rigctl.model.latency import Buckets, middle_ns, percentile_ns
+from rigctl.records import RequestCounts
 
 _NEVER: Final = 4352
 """A bucket above all others (model.latency), for requests without an answer: they took longer than any other."""
@@ -53,6 +54,7 @@ def times_of(group: FlowGroup) -> MessageTimes | None:
     timed = [side.round_trips for side in group.senders if side.round_trips is not None and side.round_trips.count]
     if not timed or not group.trips:
         return None
-    missing = sum(side.requests.unanswered + side.requests.unsent for side in group.senders if side.requests)
+    counts = [counts for side in group.senders if (counts := side.counted(RequestCounts)) is not None]
+    missing = sum(each.unanswered + each.unsent for each in counts)
     ends = least(trips.min_ns for trips in timed), most(trips.max_ns for trips in timed)
     return MessageTimes(group.trips, *ends, unanswered=missing)

@@ -7,11 +7,20 @@ from rigctl.base.values import divide, least, most, total
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
 from rigctl.figures.times import times_of
 from rigctl.model.latency import LEAST_TIMES
-from rigctl.records import RequestCounts, RoundTrips
-from rigctl.settings import PER_SECOND
+from rigctl.records import Cell, RequestCounts, RoundTrips
+from rigctl.settings import MAX, PER_SECOND
 from rigctl.settings.setting import ONLY_FLOWS
 
 _KIND: Final = ("requests",)
+
+
+def _is_scheduled(cell: Cell) -> bool:
+    """Tell whether runs are compared by the times of a test: its rate is given."""
+    return cell.kind.scheduled and not _is_searched(cell)
+
+
+def _is_searched(cell: Cell) -> bool:
+    return cell.kind.scheduled and cell[PER_SECOND] == MAX
 
 
 def _counts(group: FlowGroup) -> list[RequestCounts]:
@@ -37,7 +46,7 @@ def _due(group: FlowGroup) -> int | None:
 
 def _offered_per_s(group: FlowGroup) -> float | None:
     asked = group.cell[PER_SECOND]
-    return None if _answered(group) is None or asked is None else float(asked)
+    return float(asked) if isinstance(asked, int) and _answered(group) is not None else None
 
 
 def _per_s(group: FlowGroup) -> float | None:
@@ -135,6 +144,7 @@ ANSWERED_PER_S: Final = Figure(
     over_streams=total,
     kinds=_KIND,
     higher_is_better=True,
+    compared=ComparedAs(_is_searched, "most requests per second", "requests/s", "1/s"),
 )
 REQUEST_P50: Final = _time("p50", "median time", _percentile_us(50), "request_p50")
 REQUEST_P90: Final = _time("p90", "90th percentile of the time", _percentile_us(90))
@@ -204,7 +214,7 @@ REQUEST_FIGURES: Final = (
         "mean",
         "mean time",
         _mean_us,
-        compared=ComparedAs(lambda cell: cell.kind.scheduled, "mean time of a request", "request", "µs"),
+        compared=ComparedAs(_is_scheduled, "mean time of a request", "request", "µs"),
     ),
     _time("min", "shortest time", lambda group: divide(_least_ns(group), 1e3)),
     REQUEST_P50,

@@ -4,15 +4,11 @@ They are one histogram over all flows and repetitions: histograms can be merged,
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 from rigctl.base.values import least, most
 from rigctl.figures.figure import FlowGroup
-from rigctl.model.latency import Buckets, middle_ns, percentile_ns
+from rigctl.model.latency import Buckets, middle_ns, percentile_of_due_ns
 from rigctl.records import RequestCounts
-
-_NEVER: Final = 4352
-"""A bucket above all others (model.latency), for requests without an answer: they took longer than any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +36,7 @@ class MessageTimes:
 
     def percentile_ns(self, percent: float) -> float | None:
         """Return a percentile over all; None without a time, or if a request without an answer has this rank."""
-        answered = self.answered
-        if not answered or -(-(answered + self.unanswered) * percent // 100) > answered:
-            return None
-        return percentile_ns((*self.buckets, (_NEVER, self.unanswered)), percent, self.least_ns, self.most_ns)
+        return percentile_of_due_ns(self.buckets, self.unanswered, percent, self.least_ns, self.most_ns)
 
 
 def times_of(group: FlowGroup) -> MessageTimes | None:

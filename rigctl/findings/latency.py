@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rigctl.findings import Weight, good, note, warning
+from rigctl.findings import Weight, error, good, note, warning
 
 LATENCY_SHORT: Final = good(
     "latency-short",
@@ -70,6 +70,26 @@ REQUESTS_LOST: Final = warning(
     "{stream}: {count} of {due} requests had no answer 2 s after the end of {tests}. Percentiles take them as longest.",
     "Look at {receiver} and the path to it; or lower per_second.",
     Weight.LOSS,
+)
+REQUEST_SEARCH: Final = note(
+    "requests-search",
+    "{which}: the highest rate is {rate} requests/s{pairs} {within}, found in {trials}{beyond}.",
+    weight=Weight.COMPARISON,
+)
+REQUEST_SEARCH_SENDER: Final = warning(
+    "requests-search",
+    "{which}: {rate} requests/s{pairs} passed {within}, in {trials}{beyond}.",
+    "Give the sender's thread a processor of its own (placement) or more flows (parallel), and search again.",
+    Weight.COMPARISON,
+)
+REQUEST_SEARCH_NONE: Final = warning(
+    "requests-search-none",
+    "{which}: no rate down to {tried} requests/s{pairs} passed within {bound} in {trials}; there {why}.",
+    weight=Weight.COMPARISON,
+)
+REQUEST_SEARCH_UNMEASURED: Final = error(
+    "requests-search-unmeasured",
+    "{which}: no rate was found, because no trial could be measured ({trials}); the notes give the reasons.",
 )
 RATE_NOT_REACHED: Final = warning(
     "requests-rate-not-reached",

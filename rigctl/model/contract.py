@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from rigctl.model.bonds import bond_of_facts
+from rigctl.model.trials import searched_setting
 from rigctl.model.window import CommonWindow
 from rigctl.records import (
     Cell,
@@ -110,7 +111,7 @@ def _none_answered(cell: Cell, flows: Sequence[Flow]) -> str | None:
         counts = flow.sender.counted(RequestCounts) if flow.sender is not None else None
         done = _messages(flow, cell.message_bytes or 1)
         due = done if counts is None else done + counts.unanswered + counts.unsent
-        if not done:
+        if not done and searched_setting(cell) is None:
             return f"{flow.pair}: none of {due:,} requests was answered within {cell.sending_s:g} s, or 2 s later"
         if wanted is not None and due < wanted:
             return f"{flow.pair}: {due:,} of {wanted:,} requests were due in {cell.sending_s:g} s. Give it longer"

@@ -19,6 +19,8 @@ from rigctl.settings.traffic import DEFAULT_PROBES_MS
 Buckets = Sequence[tuple[int, int]]  # a histogram: (number of the bucket, count), in rising order of buckets
 LEAST_TIMES: Final = {90: 100, 99: 1000, 99.9: 10_000, 99.99: 100_000}
 """A percentile of connections or requests is given from this number of them on: ten of them took longer."""
+_NEVER: Final = 4352
+"""A bucket above all others, for requests without an answer: they took longer than any other."""
 _LEAST_PEAK: Final = 0.05  # a peak of the histogram has at least this share of the round trips
 _VALLEY: Final = 0.5  # between two peaks the histogram falls below this share of the lower peak
 _STEPS: Final = 4  # steps per doubling of the time, in the search for peaks; finer steps show chance peaks
@@ -56,6 +58,19 @@ def percentile_ns(
     value_ns = middle_ns(next(reached, buckets[-1][0]))
     value_ns = value_ns if most_ns is None else min(value_ns, most_ns)
     return value_ns if least_ns is None else max(value_ns, least_ns)
+
+
+def percentile_of_due_ns(
+    buckets: Buckets, missing: int, percent: float, least_ns: float | None = None, most_ns: float | None = None
+) -> float | None:
+    """Return a percentile over all requests that were due, of which `missing` have no answer: they took longest.
+
+    Return None without an answer, or if the percentile is the time of a request without an answer.
+    """
+    answered = sum(count for _, count in buckets)
+    if not answered or -(-(answered + missing) * percent // 100) > answered:
+        return None
+    return percentile_ns((*buckets, (_NEVER, missing)), percent, least_ns, most_ns)
 
 
 def merge_histograms(histograms: Iterable[Buckets]) -> tuple[tuple[int, int], ...]:

@@ -4,16 +4,22 @@ A search from above begins as fast as the senders can; if this trial passes, the
 load that arrived in the first: this is near the result if the path drops only what it cannot carry. A search from below
 raises the load until a trial fails. Both then narrow the range between the highest load that passed and the lowest that
 failed: throughput as in RFC 2544, section 26.1.
+
+A trial that decides nothing is measured again at the same load. At last it counts as failed, or ends the search if no
+trial has passed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from rigctl.base.values import group_by
 from rigctl.model.trials import Searched, Trial, searched_setting
 from rigctl.records import MOST_TRIALS, RepetitionHead, RunPlan
 
+_ATTEMPTS: Final = 2
+_FIRST_ATTEMPTS: Final = 3
+"""How often a load is tried at which trials decide nothing: usually, and as long as no trial has passed."""
 _Repetition = TypeVar("_Repetition", bound=RepetitionHead)
 
 
@@ -29,8 +35,8 @@ class Search:
     @property
     def above(self) -> Trial | None:
         """Return the trial with the lowest load of those measured that did not pass; None if all passed."""
-        failed = (trial for trial in self.trials if not trial.passed and trial.sent is not None)
-        return min(failed, key=lambda trial: trial.sent or 0.0, default=None)
+        failed = (trial for trial in self.trials if trial.sent is not None and _has_failed(trial, self.trials))
+        return min(failed, key=lambda trial: trial.load or 0.0, default=None)
 
 
 def search(searched: Searched, found: Iterable[Trial]) -> Search:
@@ -44,8 +50,17 @@ def search(searched: Searched, found: Iterable[Trial]) -> Search:
 def _following(searched: Searched, trials: Sequence[Trial], best: Trial | None) -> int | None:
     if not trials:
         return None  # the plan has the first trial
-    low = (best.load or 0.0) if best is not None else 0.0
-    failed = [trial.load for trial in trials if not trial.passed and trial.load is not None]
+    if trials[-1].undecided:
+        asked = [trial.asked for trial in trials]
+        if asked.count(asked[-1]) < (_ATTEMPTS if best is not None else _FIRST_ATTEMPTS):
+            return asked[-1]
+        return None if best is None else _between(searched, trials, best.load or 0.0)
+    return _between(searched, trials, (best.load or 0.0) if best is not None else 0.0)
+
+
+def _between(searched: Searched, trials: Sequence[Trial], low: float) -> int | None:
+    """Return the next load, above the highest that passed (`low`) and below the lowest that failed; None at the end."""
+    failed = [trial.load for trial in trials if trial.load is not None and _has_failed(trial, trials)]
     if not failed:
         return _higher(searched, trials, low)
     high = min(failed)
@@ -55,6 +70,13 @@ def _following(searched: Searched, trials: Sequence[Trial], best: Trial | None) 
     if len(trials) == 1 and first.asked is None and first.arrived and low < first.arrived < high:
         return max(searched.least, round(first.arrived))
     return max(searched.least, round(searched.between(low, high) if low else high / searched.growth))
+
+
+def _has_failed(trial: Trial, trials: Sequence[Trial]) -> bool:
+    """Tell whether a trial counts as failed: one that decides nothing does so unless another at its load passed."""
+    return not trial.passed and not (
+        trial.undecided and any(other.passed and other.asked == trial.asked for other in trials)
+    )
 
 
 def _higher(searched: Searched, trials: Sequence[Trial], low: float) -> int | None:

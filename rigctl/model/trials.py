@@ -3,17 +3,38 @@
 A trial is a repetition at one load. Loads have the unit of the searched setting.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from enum import StrEnum
+from math import ceil
+from statistics import fmean, geometric_mean
 from typing import Any, Final
 
-from rigctl.base.values import most, total
-from rigctl.records import Cell, Repetition, RunPlan, Status
-from rigctl.settings import MAX, RATE, Setting
+from rigctl.base.values import divide, least, most, total
+from rigctl.model.latency import LEAST_TIMES, merge_histograms, percentile_of_due_ns
+from rigctl.records import Cell, Flow, Repetition, RequestCounts, RunPlan, Status, by_stream
+from rigctl.settings import MAX, PER_SECOND, RATE, Setting
+from rigctl.settings.traffic import MOST_PER_SECOND
 
 _STEADY: Final = 0.99
 """A trial counts at the rate that was sent if the senders sent less than this share of the rate asked for."""
+
+
+_MOST_LATE: Final = 0.01
+"""A trial decides nothing if the sender itself came late to more than this share of the requests."""
+
+_ANSWERED_WITHIN_US: Final = 2e6
+"""The agent waits for so long after the end of the test: a request without an answer took longer."""
+
+
+class Reason(StrEnum):
+    """Why a trial did not pass."""
+
+    LOSS = "loss"  # more datagrams were lost than is allowed
+    SLOW = "slow"  # requests took longer than is allowed
+    UNANSWERED = "unanswered"  # requests had no answer
+    UNSENT = "unsent"  # the connection took no more requests
+    LATE = "late"  # the sender itself was late: the trial says nothing about the network
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +49,19 @@ class Trial:
     sent: float | None  # None if unknown: then the trial has not passed
     load: float | None = None  # the load at which the trial counts: that asked for, or that sent; None if unknown
     passed: bool | None = None
-    reason: str | None = None  # why the trial did not pass, if `loss` does not say so
+    reason: Reason | None = None
     arrived: float | None = None
     loss: float | None = None  # share of what was sent
     burst: int | None = None  # most datagrams that a sender sent in one burst; None if unlimited or unknown
+    p99_us: float | None = None  # of requests, of the slowest pair; None for fewer than 1,000 or if lost
+    longest_us: float | None = None  # longest time of an answered request
+    missing: int | None = None  # requests without an answer, those included that were not sent
+    late: float | None = None  # share of the requests to which the sender came late, of the pair with the largest
+
+    @property
+    def undecided(self) -> bool:
+        """Tell whether the trial was measured and decides nothing."""
+        return self.passed is None and self.sent is not None
 
 
 def _middle(low: float, high: float) -> float:
@@ -86,14 +116,113 @@ def _datagram_trial(plan: RunPlan, cell: Cell, repetition: Repetition) -> Trial:
         sent_bps,
         load=sent_bps if asked is None or sent_bps < _STEADY * asked else asked,
         passed=None if loss is None else loss <= plan.max_loss,
+        reason=Reason.LOSS if loss is not None and loss > plan.max_loss else None,
         arrived=counts[1] * each,
         loss=loss,
         burst=most(flow.sender.datagrams.burst for flow in repetition.flows if flow.sender and flow.sender.datagrams),
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Requests:
+    """What became of the requests of a pair."""
+
+    answered: int
+    unanswered: int
+    unsent: int
+    late: int
+    late_max_us: float
+    p99_us: float | None
+    longest_us: float | None
+
+    @property
+    def begun(self) -> int:
+        return self.answered + self.unanswered
+
+    @property
+    def missing(self) -> int:
+        return self.unanswered + self.unsent
+
+
+def _requests(cell: Cell, flows: Sequence[Flow]) -> _Requests | None:
+    """Return what became of the requests of a pair; None if the report of a flow is missing."""
+    sides = [flow.sender for flow in flows if flow.sender is not None]
+    counts = [own for side in sides if (own := side.counted(RequestCounts)) is not None]
+    if len(counts) < cell.parallel or not cell.message_bytes:
+        return None
+    unanswered, unsent = sum(one.unanswered for one in counts), sum(one.unsent for one in counts)
+    trips = [side.round_trips for side in sides if side.round_trips is not None]
+    bounds_ns = least(one.min_ns for one in trips), most(one.max_ns for one in trips)
+    times = merge_histograms(side.histogram for side in sides)
+    answered = sum(side.bytes for side in sides) // cell.message_bytes
+    p99_ns = percentile_of_due_ns(times, unanswered + unsent, 99, *bounds_ns)
+    return _Requests(
+        answered=answered,
+        unanswered=unanswered,
+        unsent=unsent,
+        late=sum(one.late for one in counts),
+        late_max_us=max(one.late_max_ns for one in counts) / 1e3,
+        p99_us=divide(p99_ns, 1e3) if answered + unanswered + unsent >= LEAST_TIMES[99] else None,
+        longest_us=divide(bounds_ns[1], 1e3),
+    )
+
+
+def _request_trial(plan: RunPlan, cell: Cell, repetition: Repetition) -> Trial:
+    """Return a repetition as a trial of requests per second of each pair.
+
+    It passes if the 99th percentile of each pair is within `max_latency` and all requests were answered. Of fewer than
+    1,000 requests, which have no such percentile, the longest must be within it.
+
+    It decides nothing if a sender itself was late, unless the times are too long without its lateness, too: where
+    requests are served in turn, lateness adds at most its longest time to any of them.
+    """
+    asked, by_pair = repetition.load, by_stream(repetition.flows)
+    known = [found for stream in cell.streams if (found := _requests(cell, by_pair.get(stream, ()))) is not None]
+    measured = len(known) == len(cell.streams) and repetition.status in (Status.OK, Status.INVALID)
+    if not measured or asked is None or plan.max_latency_s is None:
+        return Trial(repetition.repetition, asked, None, load=asked)
+    p99s_us, longest_us = [own.p99_us for own in known], most(own.longest_us for own in known)
+    late = max(own.late / max(1, own.begun) for own in known)
+    time_us = longest_us if None in p99s_us else most(p99s_us)
+    behind_us = max(own.late_max_us for own in known) if late > _MOST_LATE else 0.0
+    reasons = {
+        Reason.UNSENT: any(own.unsent for own in known) and behind_us < _ANSWERED_WITHIN_US,
+        Reason.UNANSWERED: any(own.unanswered for own in known) and behind_us < _ANSWERED_WITHIN_US,
+        Reason.SLOW: time_us is not None and time_us > 1e6 * plan.max_latency_s + behind_us,
+        Reason.LATE: late > _MOST_LATE,
+    }
+    reason = next((reason for reason, holds in reasons.items() if holds), None)
+    return Trial(
+        repetition.repetition,
+        asked,
+        asked * min(own.begun / max(1, own.begun + own.unsent) for own in known),
+        load=asked,
+        passed=None if reason is Reason.LATE else reason is None,
+        reason=reason,
+        p99_us=None if None in p99s_us else most(p99s_us),
+        longest_us=longest_us,
+        missing=sum(own.missing for own in known),
+        late=late,
+    )
+
+
+def _least_with_p99(cell: Cell) -> int:
+    """Return the lowest number of requests per second from which a trial has a 99th percentile."""
+    return min(MOST_PER_SECOND, ceil(LEAST_TIMES[99] / cell.sending_s))
+
+
 RATE_OF_DATAGRAMS: Final = Searched(RATE, _datagram_trial, least=1000, precision=0.01)
-SEARCHED: Final = (RATE_OF_DATAGRAMS,)
+RATE_OF_REQUESTS: Final = Searched(
+    PER_SECOND,
+    _request_trial,
+    least=1,
+    most=MOST_PER_SECOND,
+    first=_least_with_p99,
+    growth=4.0,
+    between=lambda low, high: geometric_mean((low, high)),
+    precision=0.02,
+)
+SEARCHED: Final = (RATE_OF_DATAGRAMS, RATE_OF_REQUESTS)
 
 
 def searched_setting(row: Cell | Mapping[Any, Any]) -> Searched | None:

@@ -316,6 +316,7 @@ class RunPlan:
     retest: Retest | None = None  # if set, repetitions with a number above `repeat` are the retest
     until: Until | None = None
     max_loss: float = MAX_LOSS  # search for the highest rate: share of datagrams that may be lost
+    max_latency_s: float | None = None  # search for the most requests per second: longest 99th percentile
     ip_version: int = 4  # IP version (4 or 6) of the data addresses in the rig file
     heads: tuple[tuple[str, str], ...] = ()  # changed titles in the results table: (usual title, title to print)
     expectations: tuple[Expectation, ...] = ()

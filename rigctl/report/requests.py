@@ -14,6 +14,7 @@ from rigctl.findings import latency as said
 from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named, time_text
 from rigctl.report.blocks import Part, Section, Table
 from rigctl.report.charts.requests import charts_of_requests
+from rigctl.report.request_search import request_search_findings, search_section, within_text
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
@@ -51,13 +52,14 @@ _LAST_REPLIES_S: Final = 0.1
 
 def part(view: RunView) -> Part:
     """Return the report part on tests that begin requests at equal intervals; `view` has only these."""
-    findings = [*_answer(view.messages), *_findings(view.messages)]
+    findings = [*_answer(view), *request_search_findings(view), *_findings(view.messages)]
     method = (_METHOD, _LATENESS, _PERCENTILES)
     over_rate, times = charts_of_requests(view.messages)
+    by_percentile = (Section("Time of a request, by percentile", (times,), full=True),) if over_rate and times else ()
     return Part(
         findings=tuple(findings),
         results=_table(view.messages),
-        sections=(Section("Time of a request, by percentile", (times,), full=True),) if over_rate and times else (),
+        sections=(*search_section(view), *by_percentile),
         method=method,
         picture=over_rate or times,
     )
@@ -77,10 +79,18 @@ def is_reached(result: MessageResult) -> bool:
     return rate >= _REACHED * offered or behind_s <= _LAST_REPLIES_S
 
 
-def _answer(results: Sequence[MessageResult]) -> Iterator[Finding]:
-    """Yield the answer: the times at the highest rate that was reached; if none was, at the highest rate."""
-    known = [result for result in results if _rate(result)]
+def _answer(view: RunView) -> Iterator[Finding]:
+    """Yield the answer: the highest rate that a search found, else the times at the highest rate that was reached.
+
+    If no rate was reached, the answer has the times at the highest rate.
+    """
+    results = view.messages
+    found = {number: search.best for number, search in view.searches.items()}
+    known = [result for result in results if _rate(result) and found.get(result.cell.number, True)]
     if not known:
+        return
+    if searched := [result for result in known if found.get(result.cell.number)]:
+        yield _answer_of_search(view, searched)
         return
     reached = [result for result in known if is_reached(result)]
     best, several = max(reached or known, key=_rate), len(known) > 1
@@ -108,6 +118,28 @@ def _answer(results: Sequence[MessageResult]) -> Iterator[Finding]:
         numbers={"requests_per_s": _rate(best), figure.name: best[figure]},
         brief=brief,
         statements=tuple(statements),
+    )
+
+
+def _answer_of_search(view: RunView, results: Sequence[MessageResult]) -> Finding:
+    """Return the highest rate of all searches that found one, as measured in the trial that decided."""
+    best = max(results, key=_rate)
+    trial = view.searches[best.cell.number].best
+    assert trial is not None
+    brief = f"{_rate(best):,.0f} requests/s {within_text(view, trial)}"
+    of_all = f", the most of {plural(len(results), 'search', 'searches')}" if len(results) > 1 else ""
+    text = f"{best.stream}: {brief}{of_all}"
+    return Finding(
+        "requests",
+        f"{text}; all were answered",
+        Weight.ANSWER,
+        subject=tests([best.cell.number]),
+        numbers={"requests_per_s": _rate(best)},
+        brief=brief,
+        statements=(
+            Statement(text, [best], lambda own: _rate(own) >= _rate(best)),
+            Statement("all were answered", [best], lambda own: not _is_lossy(own)),
+        ),
     )
 
 

@@ -25,6 +25,7 @@ _TITLES: Final = {
     "trunk ends": "Ends of the trunk",
     "max_skew_s": "Start skew at most, s",
     "max_loss": "Loss at most",
+    "max_latency_s": "Time of requests at most, s",
     "retest variation": "Retest from a variation of",
     "retest repeat": "Repetitions of a retest",
     "until ci95": "Until an interval of",

@@ -91,7 +91,7 @@ class StreamDerivation:
         self._derived, self.stream, self.flows = derived, stream, flows
         repetition = derived.repetition
         probes = [probes for probes in repetition.probes if probes.stream == stream]
-        self.group = FlowGroup(derived.cell, flows, whole, probes, repetition.window_ns)
+        self.group = FlowGroup(derived.tried, flows, whole, probes, repetition.window_ns)
 
     def figure(self, figure: Figure[Any]) -> Any:  # noqa: ANN401 — figures have values of any type
         """Return the value of a figure; None if it is unknown, or if it is not a figure of a stream."""
@@ -208,6 +208,7 @@ class Derivation:
 
     def __init__(self, info: RunInfo, cell: Cell, repetition: Repetition, balance: Balance | None) -> None:
         self.info, self.cell, self.repetition, self.balance = info, cell, repetition, balance
+        self.tried = at_load(cell, repetition.load)
         self.beside: tuple[Derivation, ...] = ()  # derivations of other traffic classes, measured at the same time
         self.asked_mbps = requested_mbps(cell, repetition)
         self.window = CommonWindow(*repetition.window_ns, 0) if repetition.window_ns else None
@@ -260,7 +261,7 @@ class Derivation:
     def _figures_of(self, one: StreamDerivation) -> dict[str, Any]:
         found = {figure.name: one.figure(figure) for figure in KEPT_FIGURES if Level.PAIRS in figure.levels}
         if self.cell.in_messages:
-            flows = [FlowGroup(self.cell, [flow]) for flow in one.flows]
+            flows = [FlowGroup(self.tried, [flow]) for flow in one.flows]
             own = [figure for figure in KEPT_FIGURES if figure.compute is not None and figure.over_streams is not None]
             found |= {figure.name: over_flows(figure, flows) for figure in own if figure.name not in found}
         return found
@@ -270,7 +271,7 @@ class Derivation:
         repetition, streams = self.repetition, self.cell.streams
         flows = [flow for own in self._flows.values() for flow in own]
         whole = len(flows) == len(streams) * self.cell.parallel
-        group = FlowGroup(self.cell, flows, whole, repetition.probes, repetition.window_ns)
+        group = FlowGroup(self.tried, flows, whole, repetition.probes, repetition.window_ns)
         made: dict[str, Any] = {
             GOODPUT_MEDIAN.name: divide(repetition.goodput_median_bps, 1e6),
             **_spread([own[GOODPUT.name] for own in of_streams]),

@@ -11,6 +11,7 @@ from rigctl.figures import NAMES, Level
 from rigctl.figures.ceilings import EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.phases import OF_PHASES
 from rigctl.limits.rules import Diagnosis, Evidence
+from rigctl.model.trials import at_load
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, RunInfo, Stream
 from rigctl.results.condense import Derivation, requested_mbps
 from rigctl.results.condensed import CondensedRun, PhaseFigures, StreamNotes
@@ -125,13 +126,14 @@ class RepetitionResults:
     @cached_property
     def _shared(self) -> dict[str, Any]:
         cell, repetition = self.cell, self.repetition
+        tried = at_load(cell, repetition.load)
         return {
             **which_repetition(self.info, cell, repetition),
             "counted": self.counted,
             "reason": repetition.reason,
             "pairs": len(cell.pairs),
             "condition": cell.condition,
-            **{setting.requested: cell[setting] for setting in SETTINGS.values() if setting.requested is not None},
+            **{setting.requested: tried[setting] for setting in SETTINGS.values() if setting.requested is not None},
             "rate_mbps": requested_mbps(cell, repetition),
             "duration_s": repetition.window_s,
             "start_skew_us": repetition.start_skew_us,

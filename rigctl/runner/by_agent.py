@@ -22,7 +22,7 @@ from rigctl.runner.engine import DRAIN_S, SALVAGE_S, Bench, interval_ms
 from rigctl.runner.outcome import CAPTURE_BYTES, EndReport, Measurement, Reports, measurement
 from rigctl.runner.progress import Progress
 from rigctl.runner.schedule import MeasurementOrder
-from rigctl.settings import ITERATIONS, PER_SECOND
+from rigctl.settings import ITERATIONS
 
 LEAST_HOLD_NS: Final = 1_000_000
 HOLD_PER_FLOW_NS: Final = 50_000
@@ -85,7 +85,7 @@ class ByAgent:
                         at_ns=clocks.on_node(node, self.at_ns + round(start_s * 1e9)),
                         duration_ms=round(order.cell.sending_s * 1000),
                         iterations=order.cell[ITERATIONS],
-                        per_second=order.tried[PER_SECOND] if node == channel.sender else None,
+                        per_second=order.per_second if node == channel.sender else None,
                         rate=order.rate_bps,
                         burst=burst(order.cell, order.rate_bps),
                         bin_us=order.cell.bin_us,

@@ -15,10 +15,11 @@ from rigctl.figures import FlowGroup
 from rigctl.figures.connections import PER_S
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, THROUGHPUT, over_flows
-from rigctl.figures.requests import REQUEST_P50
+from rigctl.figures.requests import ANSWERED_PER_S, REQUEST_P50
 from rigctl.findings.text import pct_text
 from rigctl.measure.orders import StreamEnds
 from rigctl.model.contract import departures
+from rigctl.model.trials import at_load, searched_setting
 from rigctl.records import Cell, Flow, Repetition, RunInfo, RunPlan, RunStatus, Status, Stream
 from rigctl.runner.schedule import MOST_ATTEMPTS, MeasurementOrder, group_classes, is_open_ended
 from rigctl.scenario.duration import repetition_times
@@ -236,18 +237,28 @@ class Columns:
 
 
 def _is_timed(cell: Cell) -> bool:
-    return cell.kind.round_trips or cell.kind.scheduled
+    return cell.kind.round_trips or (cell.kind.scheduled and not _counts_requests(cell))
+
+
+def _counts_requests(cell: Cell) -> bool:
+    """Tell whether the trials of a test differ in their requests per second, which are shown instead of times."""
+    return cell.kind.scheduled and searched_setting(cell) is not None
 
 
 def _unit(cell: Cell) -> str:
     if cell.kind.connects:
         return "Connections/s"
+    if _counts_requests(cell):
+        return "Requests/s"
     return _MBPS if not cell.in_messages else "Median µs" if _is_timed(cell) else "MB/s"
 
 
 def stream_values(cell: Cell, result: Repetition) -> list[float | None]:
     """Return a value per stream in the unit of `cell`: Mbit/s, median round trip in µs, or MB/s; None if unknown."""
     flows = records.by_stream(result.flows)
+    if _counts_requests(cell):
+        tried = at_load(cell, result.load)
+        return [ANSWERED_PER_S.of(FlowGroup(tried, flows.get(stream, ()))) for stream in cell.streams]
     return [_value(cell, flows.get(stream, ()), result.window_s) for stream in cell.streams]
 
 

@@ -10,7 +10,7 @@ from rigctl.model.repeating import count_planned, further
 from rigctl.model.search import search
 from rigctl.model.trials import Searched, at_load, searched_setting
 from rigctl.records import Cell, Pair, Repetition, RunPlan, Status
-from rigctl.settings import RATE
+from rigctl.settings import PER_SECOND, RATE
 
 MOST_ATTEMPTS: Final = 2
 """Attempts for a repetition: an invalid repetition is measured once more."""
@@ -38,6 +38,12 @@ class MeasurementOrder:
         """Return the sending rate of each flow; None: unlimited."""
         rate = self.tried[RATE]
         return rate if isinstance(rate, int) else None
+
+    @property
+    def per_second(self) -> int | None:
+        """Return the connections or requests per second of a pair; None: one after the other."""
+        count = self.tried[PER_SECOND]
+        return count if isinstance(count, int) else None
 
 
 def group_classes(orders: Iterable[MeasurementOrder]) -> list[tuple[MeasurementOrder, ...]]:

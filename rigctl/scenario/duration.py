@@ -91,7 +91,7 @@ def _time_of(cell: Cell, plan: RunPlan, message_s: float | None) -> RepetitionTi
     if count is None:
         return RepetitionTime(most_s, most_s, most_s)
     per_second = cell[PER_SECOND]
-    if cell.kind.scheduled and per_second is not None:
+    if cell.kind.scheduled and isinstance(per_second, int):
         due_s = min(most_s, count * cell.parallel / per_second)
         return RepetitionTime(due_s, most_s, due_s)
     wire_s = _wire_s(cell, plan)

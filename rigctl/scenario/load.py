@@ -175,6 +175,7 @@ def _plan(
         retest=None if model.retest is None else Retest(model.retest.when, model.retest.repeat),
         until=None if model.until is None else Until(model.until.when, model.until.most),
         max_loss=model.max_loss,
+        max_latency_s=model.max_latency,
         ip_version=rig.ip_version,
     )
 

@@ -21,6 +21,7 @@ from rigctl.settings import (
     CONDITION,
     ENGINE,
     ITERATIONS,
+    MAX,
     MPTCP,
     PAIRS,
     PARALLEL,
@@ -243,6 +244,9 @@ def _schedule_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, st
     count, per_second = test.row[ITERATIONS], test.row[PER_SECOND]
     if not test.kind.scheduled or count is None or per_second is None:
         return
+    if not isinstance(per_second, int):
+        yield "iterations", "not with per_second: max, whose trials take the whole duration. Leave iterations out"
+        return
     last_s = (count * test.row[PARALLEL] - 1) / per_second
     if last_s >= model.duration:
         due = f"at per_second: {per_second} the last of {count:,} requests of each flow is due after {last_s:,.6g} s"
@@ -288,6 +292,7 @@ def _row_mistakes(
 
 
 def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequence[Test]) -> Iterator[Mistake]:
+    yield from _latency_mistakes(document, model, tests)
     searched = next(filter(None, (searched_setting(test.row) for test in tests)), None)
     if searched is None:
         return
@@ -295,6 +300,20 @@ def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequenc
         if getattr(model, key) not in (None, 1):
             what = f"{key}: not for {searched.setting.name}: max, which searches. Leave {key} out."
             yield document.mistake((key,), what, at_key=True)
+
+
+def _latency_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequence[Test]) -> Iterator[Mistake]:
+    """Yield a mistake if `max_latency` is missing, or unused in the scenario as it is written, without options."""
+    searching = any(test.row[PER_SECOND] == MAX for test in tests)
+    if searching and model.max_latency is None:
+        what = "per_second: max needs the longest time that requests may take (p99), as in max_latency: 2ms."
+        yield setting_mistake(document, PER_SECOND, what)
+    axes: RowValues = model.matrix
+    rows: list[RowValues] = [model.settings, *model.include]
+    written = MAX in axes.get(PER_SECOND, ()) or any(row.get(PER_SECOND) == MAX for row in rows)
+    if model.max_latency is not None and not searching and not written:
+        what = "max_latency: only for per_second: max, which searches the most requests per second. Leave it out."
+        yield document.mistake(("max_latency",), what, at_key=True)
 
 
 def _repeating_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:

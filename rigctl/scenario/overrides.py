@@ -20,7 +20,7 @@ from rigctl.yamlfile import FieldError, Mistake, MistakesError, Path, YamlDocume
 
 FIELDS: Final = (
     "title", "notes", "test", "pairs", "duration", "omit", "repeat", "retest", "until",
-    "bins", "max_skew", "max_loss", "folder", "capture",
+    "bins", "max_skew", "max_loss", "max_latency", "folder", "capture",
 )  # fmt: skip
 """Top-level keys that `--set` takes in addition to axes: all keys that are not sections or rows."""
 

@@ -56,6 +56,7 @@ _TEST_FOLDER: Final = "/var/tmp"  # noqa: S108 — on a disk, unlike /tmp; safe,
 _MOST_FOLDER: Final = 255
 _FOLDER: Final = r"^(/|[A-Za-z]:[\\/])"  # of Linux and FreeBSD, or of Windows
 _MOST_HEAD: Final = 40  # most characters of a title in `heads`
+_LATENCIES_S: Final = (parse_duration("10us"), 60.0)
 _MIN_BIN_S: Final = 0.0001
 _MAX_BIN_S: Final = 1.0
 MOST_BINS: Final = 4_000_000  # of a test, over all its flows
@@ -77,6 +78,10 @@ def _seconds(low: float, high: float, expected: str, example: str) -> tuple[Plai
 def _bins(name: str, value: object) -> float | None:
     bounds = (_MIN_BIN_S, _MAX_BIN_S)
     return None if value is None else parse_between(name, value, parse_duration, bounds, "0.1 ms to 1 s", "0.5ms")
+
+
+def _max_latency(name: str, value: object) -> float | None:
+    return None if value is None else parse_between(name, value, parse_duration, _LATENCIES_S, "10 us to 1 min", "2ms")
 
 
 def _pair_list(value: object) -> list[object]:
@@ -375,6 +380,12 @@ class ScenarioKeys(YamlSection):
         _share("", "a share below 100 %, as in 0.1%", zero=True),
         WithJsonSchema({"type": "string", "pattern": r"^ *[0-9]+(\.[0-9]+)? *% *$"}),
     ] = Field(MAX_LOSS, description="Search (rate: max): highest loss at which a rate passes.", examples=["0.1%"])
+    max_latency: Annotated[float | None, validator_for(_max_latency), WithJsonSchema(_DURATION_SCHEMA)] = Field(
+        None,
+        description="Search (per_second: max): longest 99th percentile of the times of requests at which a rate "
+        "passes, 10us to 1min.",
+        examples=["2ms"],
+    )
     expect: Annotated[
         tuple[ExpectSection, ...],  # type: ignore[valid-type]
         _EMPTY_LIST,

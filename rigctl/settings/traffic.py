@@ -11,6 +11,7 @@ from rigctl.settings.setting import (
     DEFAULT,
     MAX,
     MEASURED,
+    RANGE_SCHEMA,
     DataColumn,
     Effective,
     OrderKey,
@@ -37,6 +38,7 @@ _MAX_RATE_BPS: Final = 10**12
 _WHOLE_BYTES: Final = 8
 """The effective rate differs from the requested rate by less than this, in bit/s: kernels pace by whole bytes/s."""
 MAX_BURST: Final = 1_000_000
+MOST_PER_SECOND: Final = 1_000_000
 DEFAULT_PROBES_MS: Final = 20
 MIN_PROBES_MS, MAX_PROBES_MS = 1, 1000
 
@@ -89,6 +91,21 @@ def _refuse_rate(rate: int | str | None, kind: Kind) -> str | None:
     if kind is UDP or not isinstance(rate, str) or share_of_ceiling(rate) is not None:
         return None
     return f"{rate} is for test: udp only. Leave rate out for a stream that sends as fast as it can"
+
+
+def _per_second(name: str, value: object) -> int | str:
+    if value == MAX:
+        return MAX
+    try:
+        return parse_whole(name, value, 1, MOST_PER_SECOND, 1000)
+    except FieldError as error:
+        raise FieldError(f"{error}; or max") from None
+
+
+def _refuse_per_second(count: int | str | None, kind: Kind) -> str | None:
+    if kind is not CONNECT or count != MAX:
+        return None
+    return "max is for test: requests only. Leave per_second out for as many connections as the sender can open"
 
 
 def rate_words(rate: int | str | None) -> str:
@@ -243,21 +260,32 @@ CLOSE: Final[Setting[str | None]] = choice(
     columns=(as_column("close", "", "who closes each connection: reset, sender or receiver"),),
     phrase=lambda who: f"close {who}",
 )
-PER_SECOND: Final = whole_number(
-    "per_second",
-    1,
-    1_000_000,
-    1000,
+PER_SECOND: Final = Setting[int | str | None](
+    name="per_second",
     meaning="Connections or requests per second of each pair, begun at equal intervals and shared by its flows. Test "
-    "requests begins each at its time, whether or not earlier ones were answered. Default of test connect: each flow "
-    "opens a connection as soon as its last one is closed.",
+    "requests begins each at its time, whether or not earlier ones were answered; max searches the highest number "
+    "whose 99th percentile is within max_latency. Default of test connect: each flow opens a connection as soon as its "
+    "last one is closed.",
+    parse=or_default(_per_second),
+    schema={
+        "anyOf": [
+            RANGE_SCHEMA,
+            {"type": "integer", "minimum": 1, "maximum": MOST_PER_SECOND},
+            {"enum": [MAX, DEFAULT]},
+        ],
+        "examples": [1000, MAX],
+    },
+    unset=None,
+    type=(int, str),
+    spans="numbers",
     kinds=(CONNECT, REQUESTS),
     needed_by=(REQUESTS,),
     engines=(AGENT,),
     columns=(
         as_column("per_second", "", "requested connections or requests per second of a pair; empty: one after another"),
     ),
-    phrase=lambda count: f"{count}/s",
+    refused=_refuse_per_second,
+    phrase=lambda count: f"per_second {count}" if count == MAX else f"{count}/s",
     noun="rate per second",
 )
 REPLY: Final[Setting[int | None]] = Setting(

@@ -23,7 +23,13 @@ _MOST_BUCKET: Final = 4351  # largest number of a histogram bucket, that of 2⁴
 # These bounds are wider than those of scenarios, because a later rigctl may allow more.
 _REPEAT: Final = (1, 100_000)
 _BOUNDS: Final[Mapping[type, Mapping[str, tuple[float, float]]]] = {
-    RunPlan: {"repeat": _REPEAT, "max_skew_s": (0, _YEAR_S), "max_loss": (0, 1), "ip_version": (4, 6)},
+    RunPlan: {
+        "repeat": _REPEAT,
+        "max_skew_s": (0, _YEAR_S),
+        "max_loss": (0, 1),
+        "max_latency_s": (0, _YEAR_S),
+        "ip_version": (4, 6),
+    },
     Retest: {"repeat": _REPEAT},
     Until: {"most": _REPEAT},
     Cell: {

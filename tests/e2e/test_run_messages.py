@@ -73,6 +73,21 @@ def test_requests_are_timed_from_when_they_were_to_begin(guest: User) -> None:
     assert counted == {1: 400, 2: 400}
 
 
+def test_the_most_requests_within_a_time_are_searched(guest: User) -> None:
+    """A bound of 30 s is kept at every rate whose requests are answered, but a busy machine's sender may be late."""
+    settings = "size: 100\nper_second: max\nmax_latency: 30s\nduration: 200ms\n"
+    text = MESSAGES.format("requests").replace("duration: 60s\n", settings)
+    said = " ".join(guest.rigctl("run", guest.scenario(text), "--report", "p.html").split())
+    trials = guest.rows("flows", invalid=True)
+    assert [row["repetition"] for row in trials] == list(range(1, len(trials) + 1))
+    assert trials[0]["per_second"] == 5000  # the lowest rate at which 200 ms have 1,000 requests
+    assert [row["requests_due"] for row in trials] == [pytest.approx(row["per_second"] / 5, abs=1) for row in trials]
+    (decided,) = [row for row in trials if row["counted"]]
+    passed = f"{decided['requests_per_s']:,.0f} requests/s within 30 s (p99)"
+    assert (passed in said) is ("requests-search" in guest.findings())
+    assert "The search for the most requests, trial by trial" in (guest.folder / "p.html").read_text()
+
+
 def test_what_varies_is_measured_again_in_a_table_of_its_own(replayed: User) -> None:
     replayed.replay.says(measured={"1": [100, 110, 104, 105, 106], "2": [200]})
     more = 'repeat: 2\nretest: {when: "variation > 1%", repeat: 3}\nmatrix: {size: [1, 4K], iterations: 100}\n'

@@ -28,7 +28,9 @@ S: Final = 10**9
 NONE: Final = RequestCounts(0, 0, 0, 0, 1, 0, 0)
 
 
-def cell(number: int = 1, per_second: int = 1000, parallel: int = 1, duration_s: float = 10.0, **fields: Any) -> Cell:
+def cell(
+    number: int = 1, per_second: int | str = 1000, parallel: int = 1, duration_s: float = 10.0, **fields: Any
+) -> Cell:
     settings = Settings({PER_SECOND: per_second, REPLY: fields.pop("reply", 200)})
     settings |= {ITERATIONS: fields.pop("iterations", None)}
     base = Cell(number, "requests", (PAIR,), duration_s, 0.0, parallel, message_bytes=100, settings=settings)

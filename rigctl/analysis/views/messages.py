@@ -18,6 +18,7 @@ from rigctl.limits.ceilings import above_ceiling
 from rigctl.limits.links import data_path, path_rate_bps, several_links, vlan_tags
 from rigctl.model.frames import Packet
 from rigctl.model.latency import Buckets
+from rigctl.model.trials import at_load
 from rigctl.records import Cell, Flow, Repetition, RunInfo, Status, Stream
 from rigctl.results.summary import Exclusion, find_exclusions
 from rigctl.settings import NODELAY
@@ -108,15 +109,16 @@ def message_results(info: RunInfo, repetitions: Sequence[Repetition]) -> list[Me
 
 def _result(info: RunInfo, cell: Cell, stream: Stream, repetitions: Sequence[Repetition]) -> MessageResult:
     counting = [repetition.flows for repetition in repetitions if repetition.status is Status.OK]
-    groups = [
-        FlowGroup(cell, [flow for flow in own if flow.stream == stream and flow.sender is not None]) for own in counting
-    ]
+    # A search has one repetition that counts: the trial that decides.
+    tried = at_load(cell, repetitions[-1].load) if repetitions else cell
+    reported = ([flow for flow in own if flow.stream == stream and flow.sender is not None] for own in counting)
+    groups = [FlowGroup(tried, own) for own in reported]
     # A repetition without an elapsed time is left out: no sender sent anything.
     timed = [(group, elapsed_s) for group in groups if (elapsed_s := ELAPSED.of(group)) is not None]
     return MessageResult(
         cell,
         stream,
-        FlowGroup(cell, [flow for group, _ in timed for flow in group.flows]),
+        FlowGroup(tried, [flow for group, _ in timed for flow in group.flows]),
         messages=tuple(sum(side.bytes for side in group.senders) // (cell.message_bytes or 1) for group, _ in timed),
         elapsed_s=tuple(elapsed_s for _, elapsed_s in timed),
         ceiling_bps=_ceiling_bps(info, cell, [flow for group in groups for flow in group.flows]),

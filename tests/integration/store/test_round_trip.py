@@ -135,6 +135,7 @@ PLAN = any_of(
     repeat=REPEAT,
     cells=st.lists(by_type(Cell), max_size=3, unique_by=lambda cell: cell.number).map(tuple),
     max_loss=st.floats(0, 1),
+    max_latency_s=st.none() | st.floats(0, 60),
     ip_version=st.sampled_from([4, 6]),
 )
 JSON = st.recursive(

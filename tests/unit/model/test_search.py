@@ -9,7 +9,7 @@ import pytest
 from known import known
 
 from rigctl.model.search import keep_deciding_trials, search
-from rigctl.model.trials import RATE_OF_DATAGRAMS, Trial, searched_setting
+from rigctl.model.trials import RATE_OF_DATAGRAMS, Reason, Trial, searched_setting
 from rigctl.records import MOST_TRIALS, Cell, Datagrams, Direction, Flow, Pair, Repetition, RunPlan, Side, Status
 from rigctl.settings import MAX
 
@@ -57,7 +57,7 @@ def timeless(side: Side) -> Flow:
         # Of each flow, as sent and as arrived: 400 datagrams of 10 kbit over two flows, in the longer of their times.
         (
             {"flows": TWO, "load": 9},
-            Trial(1, 9, 1e6, 9, False, None, 0.9e6, 0.1),
+            Trial(1, 9, 1e6, 9, False, Reason.LOSS, 0.9e6, 0.1),
         ),
         ({"flows": (flow(0, 0),)}, Trial(1, None, 0.0, 0.0, None, None, 0.0)),  # nothing was sent
         ({"flows": (flow(100, 100),), "status": Status.INVALID}, Trial(1, None, 1e6, 1e6, True, None, 1e6, 0.0)),

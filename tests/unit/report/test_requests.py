@@ -12,8 +12,9 @@ from rigctl.analysis.run_view import RunView
 from rigctl.figures import FlowGroup
 from rigctl.figures import requests as figures
 from rigctl.figures.messages import ROUND_TRIP_P50, THROUGHPUT
-from rigctl.records import Cell, Flow, Repetition, Side
+from rigctl.records import Cell, Flow, Repetition, Side, Status
 from rigctl.report.blocks import Table, tables_in
+from rigctl.settings import MAX
 
 PERCENTILES = {
     50: figures.REQUEST_P50,
@@ -177,3 +178,74 @@ def test_the_table_has_a_row_for_each_test_and_no_cell_of_a_percentile_that_is_n
 def test_a_run_without_any_answer_has_no_headline_of_requests() -> None:
     view, repetitions = measured((cell(), side([], 0.0, unanswered=10)))
     assert "requests" not in codes(view.info, repetitions)
+
+
+def searched(*trials: tuple[int, Side], max_latency_s: float = 0.002) -> tuple[RunView, list[Repetition]]:
+    """Return a run of a search whose trials have these rates and senders."""
+    the_cell = cell(1, MAX, duration_s=1.0)
+    repetitions = [
+        replace(repetition(the_cell, flow(sender), number=number), load=rate)
+        for number, (rate, sender) in enumerate(trials, 1)
+    ]
+    info = run(the_cell)
+    return RunView.in_memory(
+        replace(info, plan=replace(info.plan, max_latency_s=max_latency_s)), repetitions
+    ), repetitions
+
+
+PASSED = (1000, side([500.0] * 1000, 1.0))
+SLOW = (4000, side([2600.0] * 4000, 1.0))
+
+
+def test_the_answer_of_a_search_is_the_rate_of_the_trial_that_decided() -> None:
+    view, repetitions = searched(PASSED, SLOW, (2000, side([1900.0] * 2000, 1.0)))
+    report = document(view.info, repetitions)
+    answer = answer_of(report)
+    assert answer.text == "n1 → n2: 2,000 requests/s within 2 ms (p99); all were answered"
+    assert (untraced(report, view.plan), false_statements(answer)) == ([], [])
+    found = finding(view.info, repetitions, "requests-search").text
+    assert found == (
+        "Test 1: the highest rate is 2000 requests/s within 2 ms (p99), found in 3 trials of 1 s; "
+        "at 4000 p99 was 2.6 ms."
+    )
+    (row,) = [row for row in view.stored.pairs if row["counted"]]
+    assert (row["per_second"], row["requests_per_s"]) == (2000, 2000)
+    assert [row["per_second"] for row in view.stored.pairs] == [1000, 4000, 2000]
+    (trials,) = [table for section in report.sections for table in tables_in(section.blocks) if table.label == "Trials"]
+    assert [row.entries[-1].text for row in trials.rows] == ["yes", "no: too slow", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("trials", "code", "words"),
+    [
+        ([(250, side([500.0] * 250, 1.0))], "requests-search", "within 2 ms (the longest)"),
+        (
+            [PASSED, (4000, side([500.0] * 4000, 1.0, unanswered=3))],
+            "requests-search",
+            "at 4000 3 requests had no answer",
+        ),
+        ([PASSED, (4000, side([500.0] * 3999, 1.0, unsent=1))], "requests-search", "1 request could not be sent"),
+        (
+            [PASSED, (4000, side([9000.0] * 4000, 1.0, late=400, late_max_ns=9_000_000))],
+            "requests-search",
+            "the sender itself was late to 10 % of the requests: the network and the receiver may carry more",
+        ),
+        ([(1_000_000, side([9.0] * 10_000, 0.01))], "requests-search", ", the most that can be asked for"),
+        ([SLOW], "requests-search-none", "no rate down to 4000 requests/s passed within 2 ms in 1 trial"),
+    ],
+)
+def test_a_search_says_what_happened_at_the_next_rate(trials: list[tuple[int, Side]], code: str, words: str) -> None:
+    view, repetitions = searched(*trials)
+    assert words in finding(view.info, repetitions, code).text
+
+
+def test_a_search_without_a_measured_trial_says_nothing_of_the_network() -> None:
+    view, repetitions = searched(PASSED)
+    failed = [replace(one, status=Status.FAILED, reason="gone", flows=()) for one in repetitions]
+    assert "no trial could be measured" in finding(view.info, failed, "requests-search-unmeasured").text
+
+
+def test_runs_of_a_search_are_compared_by_their_rate_not_by_their_times() -> None:
+    ways = {figure.name: figure.compared for figure in figures.REQUEST_FIGURES if figure.compared is not None}
+    for wanted, name in ((10, "request_mean_us"), (MAX, "requests_per_s")):
+        assert [own for own, compared in ways.items() if compared.applies(cell(1, wanted))] == [name]

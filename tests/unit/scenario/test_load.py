@@ -85,7 +85,8 @@ def test_every_top_level_field_can_be_set(tmp_path: Path) -> None:
     assert (plan.title, plan.notes, plan.repeat, plan.max_skew_s) == ("50", "three\nlines", 4, 0.02)
     assert (plan.retest, plan.max_loss) == (Retest(0.05, 15), 0.01)
     assert (cell.test, cell.duration_s, cell.omit_s, cell.capture) == ("file", 3.0, 1.0, True)
-    assert set(FIELDS) - {text.partition("=")[0] for text in sets} == {"pairs", "until"}
+    assert set(FIELDS) - {text.partition("=")[0] for text in sets} == {"pairs", "until", "max_latency"}
+    assert planned(tmp_path, "", "test=requests", "size=1", "per_second=max", "max_latency=5ms").max_latency_s == 0.005
     plan = planned(tmp_path, "", "until=ci95 < 2%", "pairs=pi3 -> pi4")
     assert (plan.until, str(plan.cells[0].pairs[0])) == (Until(0.02, 50), "pi3 -> pi4")
 

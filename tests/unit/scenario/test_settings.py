@@ -66,6 +66,8 @@ def test_shares_and_times_of_a_plan_are_taken_up_to_their_ends(tmp_path: Path) -
     assert least.heads == (("Mean", "x" * 40), ("RTT mean", "RTT"))
     most = planned(tmp_path, "max_loss: 99.9 %\nmax_skew: 2\nrepeat: 1000")
     assert [most.max_loss, most.max_skew_s, most.repeat] == pytest.approx([0.999, 2.0, 1000])
+    text = "test: requests\nmatrix: {size: 1, per_second: max}\nmax_latency: "
+    assert [planned(tmp_path, text + end).max_latency_s for end in ("10us", "1min")] == pytest.approx([1e-5, 60.0])
     left_out = planned(tmp_path, "heads:")  # as in the documentation
     assert (left_out.max_skew_s, left_out.max_loss, left_out.repeat, left_out.heads) == (0.1, 0.001, 1, ())
 

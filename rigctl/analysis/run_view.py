@@ -97,7 +97,7 @@ class RunView:
         for cell in self.plan.cells:
             if (searched := searched_setting(cell)) is not None:
                 last = {one.repetition: one for one in self.every if one.cell == cell.number}
-                searches[cell.number] = search(searched, map(self.stored.trial, last.values()))
+                searches[cell.number] = search(searched, map(self.stored.trial, last.values()), self.plan.repeat)
         return searches
 
     def values_of(self, cell: Cell, repetitions: Iterable[RepetitionHead]) -> list[float]:

@@ -47,6 +47,12 @@ SEARCH: Final = note(
     "Repeat the search with burst: {less}; a policer or a small buffer may pass shorter bursts.",
     Weight.COMPARISON,
 )
+SEARCH_GOAL: Final = note(
+    "search-goal",
+    "Test {test}, as RFC 9971 has it, per flow: relevant lower bound {lower}, relevant upper bound {upper}, "
+    "conditional throughput {arrived}{regular} ({trials}, {time_spent_s:.0f} s).",
+    weight=Weight.DETAIL,
+)
 FILE_THROUGHPUT_OTHER: Final = note(
     "file-throughput-other", "{files} achieves {rate} MB/s{beside}{disks}.", weight=Weight.COMPARISON
 )

@@ -5,62 +5,91 @@ load that arrived in the first: this is near the result if the path drops only w
 raises the load until a trial fails. Both then narrow the range between the highest load that passed and the lowest that
 failed: throughput as in RFC 2544, section 26.1.
 
-A trial that decides nothing is measured again at the same load. At last it counts as failed, or ends the search if no
-trial has passed.
+Trials decide on loads as in RFC 9971 (`rigctl.model.mlrsearch`). With `repeat: 1` each trial decides on its load; with
+more, a load is measured until it is a lower or an upper bound. A trial that decides nothing is measured again, too. A
+load that stays undecided counts as failed, or ends the search if no load has passed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
 from typing import Final, TypeVar
 
 from rigctl.base.values import group_by
+from rigctl.model.mlrsearch import EXCEED_RATIO, Bound, SearchGoal, TrialResult, bounds_of, relevant_bounds
 from rigctl.model.trials import Searched, Trial, searched_setting
 from rigctl.records import MOST_TRIALS, RepetitionHead, RunPlan
 
 _ATTEMPTS: Final = 2
 _FIRST_ATTEMPTS: Final = 3
-"""How often a load is tried at which trials decide nothing: usually, and as long as no trial has passed."""
+"""How often a load is tried that stays undecided: for each repetition, and at least as long as no load has passed."""
 _Repetition = TypeVar("_Repetition", bound=RepetitionHead)
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search: the trials so far, the highest that passed (`best`), and the next load (None at the end)."""
+    """A search: the trials so far, the one that stands for the test, and the next load (None at the end)."""
 
     searched: Searched
     trials: tuple[Trial, ...]
-    best: Trial | None
+    best: Trial | None  # of the highest load that passed (the relevant lower bound)
     following: int | None
+    bounds: Mapping[float, Bound] = field(default_factory=dict)  # the class of each load with decisive trials
 
     @property
     def above(self) -> Trial | None:
         """Return the trial with the lowest load of those measured that did not pass; None if all passed."""
-        failed = (trial for trial in self.trials if trial.sent is not None and _has_failed(trial, self.trials))
+        failed = (trial for trial in self.trials if trial.sent is not None and not trial.passed)
+        failed = (trial for trial in failed if self.bounds.get(trial.load or 0.0) is not Bound.LOWER)
         return min(failed, key=lambda trial: trial.load or 0.0, default=None)
 
 
-def search(searched: Searched, found: Iterable[Trial]) -> Search:
-    """Return how far the search for a test's highest load has come. Of a repeated trial, pass the last attempt."""
+def search(searched: Searched, found: Iterable[Trial], repeat: int = 1) -> Search:
+    """Return how far the search for a test's highest load has come. Of a repeated trial, pass the last attempt.
+
+    `repeat` is the number of trials that decide on a load, if they do not agree.
+    """
     trials = tuple(sorted(found, key=lambda trial: trial.number))
-    passed = [trial for trial in trials if trial.passed]
-    best = max(passed, key=lambda trial: trial.sent or 0.0, default=None)
-    return Search(searched, trials, best, None if len(trials) >= MOST_TRIALS else _following(searched, trials, best))
+    decisive = [trial for trial in trials if trial.passed is not None and trial.load is not None]
+    # All trials take the same time, so each counts as 1.
+    goal = SearchGoal(1.0, repeat, 0.0)
+    bounds = bounds_of(goal, [TrialResult(one.load or 0.0, 1.0, float(not one.passed)) for one in decisive])
+    lower = relevant_bounds(bounds)[0]
+    following = None
+    if trials and len(trials) < MOST_TRIALS * repeat:  # the plan has the first trial
+        following = _following(searched, trials, bounds, lower, repeat)
+    return Search(searched, trials, _deciding(decisive, lower, repeat), following, bounds)
 
 
-def _following(searched: Searched, trials: Sequence[Trial], best: Trial | None) -> int | None:
-    if not trials:
-        return None  # the plan has the first trial
-    if trials[-1].undecided:
-        asked = [trial.asked for trial in trials]
-        if asked.count(asked[-1]) < (_ATTEMPTS if best is not None else _FIRST_ATTEMPTS):
-            return asked[-1]
-        return None if best is None else _between(searched, trials, best.load or 0.0)
-    return _between(searched, trials, (best.load or 0.0) if best is not None else 0.0)
+def _deciding(decisive: Sequence[Trial], lower: float | None, repeat: int) -> Trial | None:
+    """Return the trial at the lower bound of which the conditional throughput is made; None without a bound."""
+    own = sorted((one for one in decisive if one.load == lower), key=lambda one: (not one.passed, one.loss or 0.0))
+    return own[ceil(max(repeat, len(own)) * (1 - EXCEED_RATIO)) - 1] if own else None
 
 
-def _between(searched: Searched, trials: Sequence[Trial], low: float) -> int | None:
+def _following(
+    searched: Searched, trials: Sequence[Trial], bounds: Mapping[float, Bound], lower: float | None, repeat: int
+) -> int | None:
+    last = trials[-1]
+    again = last.asked if last.undecided else last.load
+    unlimited = last.asked is None and not last.passed
+    if again is not None and not unlimited and last.sent is not None and _is_open(bounds, again):
+        attempts = sum(again in (trial.asked, trial.load) for trial in trials)
+        if attempts < max(_ATTEMPTS * repeat, _FIRST_ATTEMPTS if lower is None else 0):
+            return round(again)
+    if last.undecided and lower is None:
+        return None
+    return _between(searched, trials, bounds, lower or 0.0)
+
+
+def _is_open(bounds: Mapping[float, Bound], load: float) -> bool:
+    return bounds.get(load, Bound.UNDECIDED) is Bound.UNDECIDED
+
+
+def _between(searched: Searched, trials: Sequence[Trial], bounds: Mapping[float, Bound], low: float) -> int | None:
     """Return the next load, above the highest that passed (`low`) and below the lowest that failed; None at the end."""
-    failed = [trial.load for trial in trials if trial.load is not None and _has_failed(trial, trials)]
+    loads = (trial.load for trial in trials if trial.load is not None)
+    failed = [load for load in loads if bounds.get(load) is not Bound.LOWER]
     if not failed:
         return _higher(searched, trials, low)
     high = min(failed)
@@ -70,13 +99,6 @@ def _between(searched: Searched, trials: Sequence[Trial], low: float) -> int | N
     if len(trials) == 1 and first.asked is None and first.arrived and low < first.arrived < high:
         return max(searched.least, round(first.arrived))
     return max(searched.least, round(searched.between(low, high) if low else high / searched.growth))
-
-
-def _has_failed(trial: Trial, trials: Sequence[Trial]) -> bool:
-    """Tell whether a trial counts as failed: one that decides nothing does so unless another at its load passed."""
-    return not trial.passed and not (
-        trial.undecided and any(other.passed and other.asked == trial.asked for other in trials)
-    )
 
 
 def _higher(searched: Searched, trials: Sequence[Trial], low: float) -> int | None:
@@ -98,7 +120,7 @@ def keep_deciding_trials(
     for number, measured in group_by(repetitions, lambda repetition: repetition.cell).items():
         if number in searching:
             own = {repetition.repetition: repetition for repetition in measured}
-            best = search(searching[number], map(trial, own.values())).best
+            best = search(searching[number], map(trial, own.values()), plan.repeat).best
             chosen[number] = best.number if best is not None else max(own)
     return [
         repetition

@@ -53,6 +53,7 @@ class Trial:
     arrived: float | None = None
     loss: float | None = None  # share of what was sent
     burst: int | None = None  # most datagrams that a sender sent in one burst; None if unlimited or unknown
+    lasted_s: float | None = None  # from the first byte sent to the last, of the slowest flow
     p99_us: float | None = None  # of requests, of the slowest pair; None for fewer than 1,000 or if lost
     longest_us: float | None = None  # longest time of an answered request
     missing: int | None = None  # requests without an answer, those included that were not sent
@@ -114,12 +115,13 @@ def _datagram_trial(plan: RunPlan, cell: Cell, repetition: Repetition) -> Trial:
         repetition.repetition,
         asked,
         sent_bps,
-        load=sent_bps if asked is None or sent_bps < _STEADY * asked else asked,
+        load=round(sent_bps) if asked is None or sent_bps < _STEADY * asked else asked,
         passed=None if loss is None else loss <= plan.max_loss,
         reason=Reason.LOSS if loss is not None and loss > plan.max_loss else None,
         arrived=counts[1] * each,
         loss=loss,
         burst=most(flow.sender.datagrams.burst for flow in repetition.flows if flow.sender and flow.sender.datagrams),
+        lasted_s=max(times) / 1e9,
     )
 
 
@@ -201,6 +203,7 @@ def _request_trial(plan: RunPlan, cell: Cell, repetition: Repetition) -> Trial:
         reason=reason,
         p99_us=None if None in p99s_us else most(p99s_us),
         longest_us=longest_us,
+        lasted_s=divide(most(flow.sender.elapsed_ns for flow in repetition.flows if flow.sender), 1e9),
         missing=sum(own.missing for own in known),
         late=late,
     )

@@ -84,7 +84,7 @@ def _more(plan: RunPlan, cells: Sequence[Cell], own: Sequence[Mapping[int, Repet
 def _next_trial(plan: RunPlan, cell: Cell, searched: Searched, own: Mapping[int, Repetition]) -> list[MeasurementOrder]:
     if any(repetition.status is Status.FAILED for repetition in own.values()):
         return []  # after a failure the search cannot continue
-    following = search(searched, (searched.trial(plan, cell, one) for one in own.values())).following
+    following = search(searched, (searched.trial(plan, cell, one) for one in own.values()), plan.repeat).following
     return [] if following is None else [MeasurementOrder(cell, max(own) + 1, 1, following)]
 
 

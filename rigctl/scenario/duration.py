@@ -124,7 +124,7 @@ def _rtt_s(cell: Cell, plan: RunPlan) -> float | None:
 
 def _most_repetitions(plan: RunPlan, cell: Cell) -> int:
     if searched_setting(cell) is not None:
-        return MOST_TRIALS
+        return MOST_TRIALS * plan.repeat
     if plan.retest is not None and plan.repeat > 1:
         return plan.repeat + plan.retest.repeat
     return plan.repeat if plan.until is None else max(plan.repeat, plan.until.most)

@@ -296,8 +296,8 @@ def _search_mistakes(document: YamlDocument, model: ScenarioKeys, tests: Sequenc
     searched = next(filter(None, (searched_setting(test.row) for test in tests)), None)
     if searched is None:
         return
-    for key in ("retest", "until", "repeat"):
-        if getattr(model, key) not in (None, 1):
+    for key in ("retest", "until"):
+        if getattr(model, key) is not None:
             what = f"{key}: not for {searched.setting.name}: max, which searches. Leave {key} out."
             yield document.mistake((key,), what, at_key=True)
 

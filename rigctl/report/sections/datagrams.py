@@ -42,6 +42,7 @@ from rigctl.model.search import Search
 from rigctl.model.trials import Trial
 from rigctl.records import Cell, RunInfo, host_system
 from rigctl.report.blocks import Column, Entry, Part, Section, Table
+from rigctl.report.search_goals import goal_findings, goal_table
 from rigctl.report.tables import streams as columns
 from rigctl.report.tables.columns import (
     ColumnOf,
@@ -81,7 +82,7 @@ def part(view: RunView) -> Part:
     return Part(
         findings=tuple(datagram_findings(view)),
         results=replace(results, columns=tuple(heads)),
-        sections=(Section(title, (trials,), full=True),) if trials is not None else (),
+        sections=(Section(title, tuple(filter(None, (goal_table(view), trials))), full=True),) if trials else (),
         details=columns.details(view, lambda cell: explain(view.info, cell)),
         method=_METHOD,
     )
@@ -108,6 +109,9 @@ def search_table(view: RunView) -> Table | None:
     if not rows:
         return None
 
+    def bound(row: tuple[int, Trial]) -> Entry:
+        return Entry(view.searches[row[0]].bounds.get(row[1].load or 0.0, UNKNOWN))
+
     def offered(row: tuple[int, Trial]) -> Entry:
         rate_mbps = divide(row[1].asked, 1e6)
         return Entry("unlimited" if rate_mbps is None else ceiling_text(rate_mbps), rate_mbps)
@@ -123,7 +127,9 @@ def search_table(view: RunView) -> Table | None:
         number_column("Received", "Mbit/s", lambda row: divide(row[1].arrived, 1e6), to_decimals(1)),
         number_column("Longest burst sent", "", lambda row: row[1].burst, count_texts),
         number_column("Loss", "%", lambda row: divide(row[1].loss, 0.01), to_decimals(3)),
+        number_column("Lasted", "s", lambda row: row[1].lasted_s, to_decimals(2)),
         entry_column(Column("Passed", "", "derived", words=True), passed),
+        entry_column(Column("Load", "", "derived", words=True), bound),
     ]
     legend = ("Rates are payload rates of one flow.",)
     return table_of(rows, table_columns, lambda row: RowHead(row[0], counted=row[1].sent is not None), legend, "Trials")
@@ -134,6 +140,7 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
     if not view.meshes:
         yield from _answer(view)
     yield from search_findings(view)
+    yield from goal_findings(view)
     yield from _losses(view.info, view.cells)
     if short := [cell.cell.number for cell in view.cells if cell.counted and load_shortfall(cell) is not None]:
         yield losses.LOAD_NOT_SENT.say(tests(short), tests=numbers_text(short))

@@ -44,6 +44,7 @@ def trial_of(one: Repetition, the_cell: Cell | None = None, max_loss: float = 0.
 
 TIMES = (Side(9, None, 5), Side(9, 5, None), Side(9, 5, 5), Side(9, 6, 5))
 TWO = (flow(100, 90, 0.5), flow(300, 270, 2.0, number=2))
+PASSED = Trial(1, None, 1e6, 1e6, True, None, 1e6, 0.0, lasted_s=1.0)
 UNKNOWN = Trial(1, None, None)
 
 
@@ -57,10 +58,13 @@ def timeless(side: Side) -> Flow:
         # Of each flow, as sent and as arrived: 400 datagrams of 10 kbit over two flows, in the longer of their times.
         (
             {"flows": TWO, "load": 9},
-            Trial(1, 9, 1e6, 9, False, Reason.LOSS, 0.9e6, 0.1),
+            Trial(1, 9, 1e6, 9, False, Reason.LOSS, 0.9e6, 0.1, lasted_s=2.0),
         ),
-        ({"flows": (flow(0, 0),)}, Trial(1, None, 0.0, 0.0, None, None, 0.0)),  # nothing was sent
-        ({"flows": (flow(100, 100),), "status": Status.INVALID}, Trial(1, None, 1e6, 1e6, True, None, 1e6, 0.0)),
+        ({"flows": (flow(0, 0),)}, Trial(1, None, 0.0, 0.0, None, None, 0.0, lasted_s=1.0)),  # nothing was sent
+        (
+            {"flows": (flow(100, 100),), "status": Status.INVALID},
+            Trial(1, None, 1e6, 1e6, True, None, 1e6, 0.0, lasted_s=1.0),
+        ),
         ({"flows": (flow(100, 100),), "status": Status.FAILED, "load": 5}, Trial(1, 5, None, 5)),
         # A count that is missing leaves all unknown, …
         ({"flows": ()}, UNKNOWN),
@@ -179,3 +183,39 @@ def test_a_search_from_below_raises_the_load_until_a_trial_fails(
 def test_a_test_tells_which_setting_is_searched() -> None:
     found = (searched_setting(one) for one in (cell(), builders.cell(1, test="udp", rate=5), builders.cell(1)))
     assert list(found) == [RATE_OF_DATAGRAMS, None, None]
+
+
+def repeated(passes: Callable[[int, int], bool], repeat: int) -> tuple[list[int], int | None]:
+    """Return the loads that a search tries and the load that it finds; `passes` takes a load and its trial's number."""
+    searched = replace(RATE_OF_DATAGRAMS, **FROM_BELOW)
+    trials: list[Trial] = []
+    following = searched.first(cell())
+    while following is not None:
+        number = 1 + [one.asked for one in trials].count(following)
+        trials.append(Trial(len(trials) + 1, following, following, following, passes(following, number)))
+        following = search(searched, trials, repeat).following
+    best = search(searched, trials, repeat).best
+    return [known(one.asked) for one in trials], None if best is None else best.asked
+
+
+def test_a_load_is_repeated_until_it_is_decided() -> None:
+    steady = [8, 8, 16, 16, 12, 12, 14, 14, 13, 13]
+    assert repeated(lambda load, _: load <= 13, 3) == (steady, 13)
+    # One trial of three at each load fails by chance: the result is the same.
+    noisy = [load for load in (8, 16, 12, 14, 13) for _ in range(3 if load <= 13 else 2)]
+    assert repeated(lambda load, number: load <= 13 and number != 1, 3) == (noisy, 13)
+    assert repeated(lambda load, number: load <= 13 and number != 1, 1)[1] is None
+    assert repeated(lambda load, _: load <= 13, 2) == ([8, 16, 16, 12, 14, 14, 13], 13)
+
+
+def test_what_was_sent_of_a_load_is_a_load_of_its_own() -> None:
+    trials = [trial_of(trial(1, None, 2000, 1000)), trial_of(trial(2, 10_000_000, 800, 800))]
+    found = search(RATE_OF_DATAGRAMS, trials)
+    assert {load: str(bound) for load, bound in found.bounds.items()} == {8e6: "lower bound", 20e6: "upper bound"}
+    assert (known(found.best).load, known(found.above).load) == (8_000_000, 20_000_000)
+
+
+def test_a_trial_with_the_loss_of_the_conditional_throughput_stands_for_the_test() -> None:
+    losses = [0.0004, 0.0, 0.2, 0.0008]
+    trials = [Trial(n, 5, 5.0, 5, loss < 0.001, loss=loss) for n, loss in enumerate(losses, 1)]
+    assert known(search(RATE_OF_DATAGRAMS, trials, 4).best).number == 1  # the second lowest of four

@@ -172,5 +172,5 @@ def test_retest_and_until_are_read_with_their_defaults(tmp_path: Path) -> None:
 def test_the_rates_after_the_options_decide_whether_there_is_a_search(tmp_path: Path) -> None:
     plan = planned(tmp_path, SEARCH, "rate=40M", repeat=15)
     assert (plan.repeat, plan.cells[0][RATE]) == (15, 40_000_000)
-    assert "--repeat 15: repeat: not for rate: max" in message(tmp_path, SEARCH, repeat=15)
+    assert "until: not for rate: max" in message(tmp_path, f"{SEARCH}\nuntil: ci95 < 1%")
     assert planned(tmp_path, SEARCH, repeat=1).repeat == 1

@@ -92,7 +92,7 @@ def computed_rate(sought: Sought, base_ms: float) -> int:
 
 
 def side_of(report: Report, size: int) -> Side:
-    (totals,), (counts,), (buckets,) = report.totals.values(), report.schedules.values(), report.buckets.values()
+    (totals,), (counts,), (buckets,) = report.totals.values(), report.requests.values(), report.buckets.values()
     known = RequestCounts.__dataclass_fields__
     trips = RoundTrips(totals["bytes"] // size, totals.get("rtt_sum_ns"), totals["rtt_min_ns"], totals["rtt_max_ns"])
     return Side(
@@ -101,7 +101,7 @@ def side_of(report: Report, size: int) -> Side:
         None,
         round_trips=trips,
         histogram=tuple((bucket, count) for bucket, count in buckets),
-        requests=RequestCounts(**{name: counts[name] for name in known}),
+        kind_counts=RequestCounts(**{name: counts[name] for name in known}),
     )
 
 

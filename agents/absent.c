@@ -1,4 +1,5 @@
-/* Stubs for systems other than Linux, which lack captures, zero-copy sends and Multipath TCP. An order that requests one of them fails. */
+/* Stubs for systems other than Linux, which lack captures, zero-copy sends, Multipath TCP and counts of a listening socket. An order that
+ * requests one of the former fails. */
 #include "capture.h"
 #include "control.h"
 #include "flow.h"
@@ -44,6 +45,12 @@ bool zerocopy_collect(struct flow *flow)
 void zerocopy_finish(struct flow *flow)
 {
     (void)flow;
+}
+
+bool system_queue(int listen_fd, int *room, int64_t *dropped)
+{
+    (void)listen_fd, (void)room, (void)dropped;
+    return false;
 }
 
 int mptcp_socket(int family, int flags)

@@ -269,8 +269,28 @@ static const char *explain_missing(const struct endpoint *endpoint)
         return openings->accepted == 0 ? "no connection came" : "no more connections came with their opening";
     if (openings->count == 0)
         return "the files to be sent were not made in time";
-    return openings->pending[0].got == 0 ? "no answer, not even a refusal (a firewall that drops, or no such host)"
-                                         : "connected, but not accepted";
+    for (int i = 0; i < openings->count; i++)
+        if (openings->pending[i].got != 0)
+            return "connected, but not accepted";
+    return openings->opened == 0 ? "no answer, not even a refusal (a firewall that drops, or no such host)"
+                                 : "no answer to the others (a firewall that limits connections, or a full queue of the receiver)";
+}
+
+/* Say that the listening socket dropped connections, and what makes its queue longer. Returns false if it dropped none, or if that is
+ * unknown. */
+static bool blame_queue(struct endpoint *endpoint)
+{
+    const struct openings *openings = &endpoint->openings;
+    int64_t dropped = 0;
+    int room = 0;
+
+    if (endpoint->sender || !system_queue(openings->listen_fd, &room, &dropped) || dropped == 0)
+        return false;
+    endpoint_fail(endpoint, ENOBUFS,
+                  "%d of %d flows opened in time at %s: its listening socket, whose queue holds %d, dropped connections %lld times: raise %s",
+                  openings->opened, endpoint->flow_count, endpoint->peer, room, (long long)dropped,
+                  room < FLOWS_MAX ? "net.core.somaxconn" : "net.ipv4.tcp_max_syn_backlog");
+    return true;
 }
 
 static void expire(struct endpoint *endpoint, int64_t now)
@@ -283,8 +303,9 @@ static void expire(struct endpoint *endpoint, int64_t now)
     if (now < endpoint->openings.until_ns)
         return;
     endpoint->state = ENDED;
-    endpoint_fail(endpoint, ETIMEDOUT, "%d of %d flows opened in time %s %s: %s", endpoint->openings.opened, endpoint->flow_count,
-                  endpoint->sender ? "to" : "at", endpoint->peer, explain_missing(endpoint));
+    if (!blame_queue(endpoint))
+        endpoint_fail(endpoint, ETIMEDOUT, "%d of %d flows opened in time %s %s: %s", endpoint->openings.opened, endpoint->flow_count,
+                      endpoint->sender ? "to" : "at", endpoint->peer, explain_missing(endpoint));
     answer_waiting(endpoint);
     endpoint_stop_listening(endpoint);
 }

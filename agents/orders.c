@@ -34,10 +34,11 @@ static const char *parse_work(struct order *order, const struct work **work)
 static const char *parse_closing(struct order *order, const struct work *work, enum closing *closing)
 {
     static const char *const names[] = {[CLOSE_RESET] = "reset", [CLOSE_SENDER] = "sender", [CLOSE_RECEIVER] = "receiver"};
-    const char *value = work->connects ? order_value(order, "close") : NULL;
+    const char *value;
 
     if (!work->connects)
         return NULL;
+    value = order_value(order, "close");
     for (size_t i = 0; i < sizeof names / sizeof *names && value != NULL; i++)
         if (strcmp(names[i], value) == 0) {
             *closing = (enum closing)i;

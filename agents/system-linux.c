@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <linux/magic.h>
+#include <linux/sock_diag.h>
 #include <netinet/tcp.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -86,6 +87,20 @@ bool system_network(unsigned long long *number)
     if (stat("/proc/self/ns/net", &space) != 0)
         return false;
     *number = space.st_ino;
+    return true;
+}
+
+bool system_queue(int listen_fd, int *room, int64_t *dropped)
+{
+    uint32_t memory[SK_MEMINFO_VARS] = {0};
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info, memory_length = sizeof memory;
+
+    if (getsockopt(listen_fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || info.tcpi_state != TCP_LISTEN ||
+        getsockopt(listen_fd, SOL_SOCKET, SO_MEMINFO, memory, &memory_length) != 0)
+        return false;
+    *room = (int)info.tcpi_sacked; /* of a listening socket, its sk_max_ack_backlog */
+    *dropped = memory[SK_MEMINFO_DROPS];
     return true;
 }
 

@@ -81,6 +81,9 @@ bool system_boot_id(char text[64]);
 ssize_t system_program(char *path, size_t room);
 /* Read a number that identifies the network namespace of this process. Returns false with errno on failure. */
 bool system_network(unsigned long long *number);
+/* Read how many connections wait at most in the queue of a listening socket, and how many SYNs and connections it dropped. Returns false if
+ * that is unknown. */
+bool system_queue(int listen_fd, int *room, int64_t *dropped);
 /* Tell whether `folder` is in memory. Returns 1, 0, or -1 with errno. */
 int system_in_memory(const char *folder);
 

@@ -67,9 +67,26 @@ async def connect_stream(cell: Cell, channel: StreamEnds, ends: Mapping[str, End
     to_receiver, to_sender = _sockets(cell, channel, ends, interval_ms)
     port = await receiver.ask(receiver.agent.listen(receiver.listen(channel.endpoint, to_receiver)), cell)
     order = Connect(channel.endpoint, receiver.address, port, sender.address, to_sender)
-    await sender.ask(sender.agent.connect(order), cell)
+    try:
+        await sender.ask(sender.agent.connect(order), cell)
+    except AdvisedError as error:
+        if error.error == "ETIMEDOUT":
+            await _ask_queue(receiver, channel.endpoint, cell)
+        raise
     await receiver.ask(receiver.agent.ready(channel.endpoint), cell)
     return port
+
+
+async def _ask_queue(receiver: End, endpoint: int, cell: Cell) -> None:
+    """Raise the receiver's reason if it dropped connections itself, which a sender cannot tell from a firewall.
+
+    The receiver's deadline is over before that of the sender, so that `ready` is answered at once.
+    """
+    try:
+        await receiver.ask(receiver.agent.ready(endpoint), cell)
+    except AdvisedError as error:
+        if error.error == "ENOBUFS":
+            raise
 
 
 async def ask_sender(cell: Cell, channel: StreamEnds, ends: Mapping[str, End], interval_ms: int) -> None:

@@ -13,7 +13,7 @@ import pytest
 from cases import from_file
 from fake_clock import FakeClock
 from lab import Lab, firewall
-from processes import DEADLINE_S, eventually, output_of
+from processes import DEADLINE_S, eventually, output_of, paused
 from talk import TOKEN, Talk, connecting, joined, listening, ran, report_of, served, started
 
 OPENING = bytes.fromhex(TOKEN) + struct.pack(">I", 0)
@@ -204,6 +204,44 @@ def test_a_firewall_is_told_by_how_it_refuses(lab: Lab, rule: str, error: str, m
     assert answer["error"] == error
     assert f"to 127.0.0.1 port {port}: " in answer["message"]
     assert message in answer["message"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "raises"),
+    [("net.core.somaxconn=1", "net.core.somaxconn"), ("net.ipv4.tcp_max_syn_backlog=4", "net.ipv4.tcp_max_syn_backlog")],
+)
+def test_a_full_queue_is_told_by_the_receiver_with_the_setting_that_helps(lab: Lab, settings: str, raises: str) -> None:
+    """A stopped receiver accepts nothing, so that its queue is full for certain."""
+    receiver, sender = lab.start(), lab.start()
+    lab.run("sysctl", "-qw", "net.ipv4.tcp_syncookies=0", settings)
+    port = listening(receiver, flows=16, wait_ms=1000)
+    if raises.startswith("net.ipv4"):
+        firewall(lab, "tcp flags & (syn|ack) == (syn|ack) drop")  # so that connections stay half open
+    with paused(receiver.process):
+        answer = sender.ask(connecting(port, flows=16, wait_ms=1000))
+    assert answer["error"] == "ETIMEDOUT"
+    told = receiver.ask("ready endpoint=1")
+    assert told["error"] == "ENOBUFS"
+    queue = 1 if settings.startswith("net.core") else 128
+    found = re.fullmatch(
+        rf"\d+ of 16 flows opened in time at 127\.0\.0\.1 port {port}: its listening socket, whose queue holds "
+        rf"{queue}, dropped connections (\d+) times: raise {re.escape(raises)}",
+        told["message"],
+    )
+    assert found, told
+    assert int(found[1]) > 0
+
+
+def test_a_firewall_that_limits_is_told_from_one_that_drops(lab: Lab) -> None:
+    receiver, sender = lab.start(), lab.start()
+    firewall(lab, "tcp flags & (syn|ack) == syn limit rate over 1/hour burst 2 packets drop")
+    port = listening(receiver, flows=4, wait_ms=3000)
+    answer = sender.ask(connecting(port, flows=4, wait_ms=3000))
+    assert answer["error"] == "ETIMEDOUT"
+    opened, _, why = answer["message"].partition(" of 4 flows opened in time to ")
+    told = {"0": "no answer, not even a refusal (", "1": "no answer to the others (", "2": "no answer to the others ("}
+    assert told[opened] in why  # 2, unless the machine was busy for three seconds
+    assert receiver.ask("ready endpoint=1")["error"] == "ETIMEDOUT"
 
 
 KINDS = ("", " test=pingpong size=4000", " test=blast size=4000", " test=file size=100000 disk=0")

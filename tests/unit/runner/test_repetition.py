@@ -28,7 +28,7 @@ from rigctl.records import (
     Side,
     Status,
 )
-from rigctl.remote.agent import Agent, Reading
+from rigctl.remote.agent import Agent, Reading, RefusedError
 from rigctl.rig.inventory import Node
 from rigctl.runner.by_agent import HOLD_PER_FLOW_NS, LEAST_HOLD_NS, hold_ns
 from rigctl.runner.conditions import Conditions
@@ -154,6 +154,22 @@ async def test_a_stage_that_fails_ends_the_repetition_with_its_reason(fails_at: 
 async def test_every_receiver_that_cannot_be_reached_is_named() -> None:
     result, _ = await measured("ready", replace(CELL, pairs=(Pair("a", "b"), Pair("a", "c"))))
     assert result.reason == "b, c: ready failed"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [("ENOBUFS", "b: ready: its queue is full (ENOBUFS)"), ("ETIMEDOUT", "a: connect: no answer")]
+)
+async def test_a_receiver_that_dropped_connections_itself_is_blamed_and_not_a_firewall(error: str, reason: str) -> None:
+    class Full(Fake):
+        async def connect(self, *_: object) -> None:
+            raise RefusedError("a", "connect", "ETIMEDOUT", "no answer")
+
+        async def ready(self, *_: object) -> None:
+            raise RefusedError("b", "ready", error, "its queue is full")
+
+    result, log = await measured(None, CELL, Full)
+    assert str(result.reason).startswith(reason)
+    assert log.count("close") == 2
 
 
 async def test_what_a_sender_knows_is_said_beside_what_its_receiver_missed() -> None:

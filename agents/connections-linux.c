@@ -23,6 +23,7 @@
 struct connections {
     int64_t late;        /* how many began more than 1 ms after their time, as the last one took too long; -1: no time was given */
     int64_t retransmits; /* segments that the sender's kernel sent again, SYNs among them */
+    int64_t unserved;    /* how many were established, and then had no answer in time */
     struct {
         int error; /* errno value; 0: unused */
         int64_t count;
@@ -141,6 +142,7 @@ static int make_one(struct flow *flow, const struct sockaddr_storage *there, int
     if (error == 0) {
         histogram_add(flow->trips, clock_now() - began);
         error = use_connection(flow, fd, began);
+        counts_of(flow)->unserved += error == ETIMEDOUT;
     }
     counts_of(flow)->retransmits += read_retransmits(fd);
     if (error == 0)
@@ -368,6 +370,7 @@ static void connections_report(const struct flow *flow)
 
     line_add(",\"connections\":{\"retransmits\":%lld", (long long)counts->retransmits);
     line_add_count("late", counts->late);
+    line_add_count("unserved", counts->unserved);
     line_add(",\"failed\":[");
     for (int i = 0; i < FAILURES_MAX && counts->failed[i].error != 0; i++)
         line_add("%s[\"%s\",%lld]", i > 0 ? "," : "", errno_name(counts->failed[i].error), (long long)counts->failed[i].count);

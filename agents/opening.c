@@ -287,7 +287,8 @@ static bool blame_queue(struct endpoint *endpoint)
     if (endpoint->sender || !system_queue(openings->listen_fd, &room, &dropped) || dropped == 0)
         return false;
     endpoint_fail(endpoint, ENOBUFS,
-                  "%d of %d flows opened in time at %s: its listening socket, whose queue holds %d, dropped connections %lld times: raise %s",
+                  "%d of %d flows opened in time at %s: its listening socket, whose queue holds %d, dropped connections %lld times: "
+                  "raise %s",
                   openings->opened, endpoint->flow_count, endpoint->peer, room, (long long)dropped,
                   room < FLOWS_MAX ? "net.core.somaxconn" : "net.ipv4.tcp_max_syn_backlog");
     return true;

@@ -180,39 +180,36 @@ static int64_t find_count(const char *text, const char *group, const char *name)
     return -1;
 }
 
-/* Return the sum of the column `drop` of /proc/net/stat/nf_conntrack over its lines, one for each CPU, in hexadecimal digits; -1 without
- * it. What is in `insert_failed` is in `drop`, too. */
-static int64_t count_conntrack_failures(void)
+/* Return the sum of a column of /proc/net/stat/nf_conntrack over its lines, one for each CPU, in hexadecimal digits; -1 without it. What is
+ * in `insert_failed` is in `drop`, too. */
+static int64_t sum_conntrack(const char *text, const char *name)
 {
-    char text[16384];
-    int drop = -1, column = 0;
+    int wanted = -1, column = 0;
     int64_t sum = 0;
     const char *at = text;
 
-    if (text_read("/proc/net/stat/nf_conntrack", text, sizeof text) == 0)
-        return -1;
     for (; *at != '\n' && *at != '\0'; column++) {
         size_t length;
 
         at += strspn(at, " ");
         length = strcspn(at, " \n");
-        drop = length == 4 && strncmp(at, "drop", length) == 0 ? column : drop;
+        wanted = length == strlen(name) && strncmp(at, name, length) == 0 ? column : wanted;
         at += length;
     }
-    while (drop >= 0 && *at == '\n' && at[1] != '\0') {
+    while (wanted >= 0 && *at == '\n' && at[1] != '\0') {
         at++;
         for (column = 0; *at != '\n' && *at != '\0'; column++) {
             int64_t value = 0;
 
             for (at += strspn(at, " "); text_hex_digit(*at) >= 0; at++)
                 value = value << 4 | text_hex_digit(*at);
-            sum += column == drop ? value : 0;
+            sum += column == wanted ? value : 0;
             at += strspn(at, " ");
             if (text_hex_digit(*at) < 0 && *at != '\n' && *at != '\0')
                 return -1;
         }
     }
-    return drop >= 0 ? sum : -1;
+    return wanted >= 0 ? sum : -1;
 }
 
 void sample_stack(struct stack_counters *counters)
@@ -220,7 +217,10 @@ void sample_stack(struct stack_counters *counters)
     char text[16384];
 
     memset(counters, 0xff, sizeof *counters); /* -1: unknown */
-    counters->conntrack_failures = count_conntrack_failures();
+    if (text_read("/proc/net/stat/nf_conntrack", text, sizeof text) > 0) {
+        counters->conntrack_failures = sum_conntrack(text, "drop");
+        counters->conntrack_clashes = sum_conntrack(text, "insert_failed");
+    }
     if (text_read("/proc/net/netstat", text, sizeof text) == 0)
         return;
     counters->syn_retransmits = find_count(text, "TcpExt:", "TCPSynRetrans");

@@ -55,9 +55,11 @@ struct nic_counters {
     struct wire_counters wire;
 };
 
-/* What the network stack of this namespace counts of connections: of TcpExt in /proc/net/netstat, and connections that the connection
- * tracking of its firewall refused (drop of /proc/net/stat/nf_conntrack). */
-#define STACK_COUNTS(X) X(syn_retransmits) X(listen_overflows) X(listen_drops) X(cookies_sent) X(conntrack_failures)
+/* What the network stack of this namespace counts of connections: of TcpExt in /proc/net/netstat, and packets that the connection tracking
+ * of its firewall dropped (drop of /proc/net/stat/nf_conntrack), and of these the packets whose connection clashed with another one
+ * (insert_failed). */
+#define STACK_COUNTS(X) \
+    X(syn_retransmits) X(listen_overflows) X(listen_drops) X(cookies_sent) X(conntrack_failures) X(conntrack_clashes)
 
 struct stack_counters {
     STACK_COUNTS(AS_COUNTER)

@@ -40,6 +40,11 @@ def failures_of(group: FlowGroup) -> Counter[str]:
     return connect_failures(_counts(group))
 
 
+def unserved_of(group: FlowGroup) -> int:
+    """Return how many of those that failed by ETIMEDOUT were established; 0 if that is unknown."""
+    return total_of_known(counts.unserved for counts in _counts(group)) or 0
+
+
 def _failed(group: FlowGroup) -> int | None:
     return failures_of(group).total() if _counts(group) else None
 

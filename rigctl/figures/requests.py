@@ -146,6 +146,7 @@ ANSWERED_PER_S: Final = Figure(
     higher_is_better=True,
     compared=ComparedAs(_is_searched, "most requests per second", "requests/s", "1/s"),
 )
+REQUEST_MIN: Final = _time("min", "shortest time", lambda group: divide(_least_ns(group), 1e3))
 REQUEST_P50: Final = _time("p50", "median time", _percentile_us(50), "request_p50")
 REQUEST_P90: Final = _time("p90", "90th percentile of the time", _percentile_us(90))
 REQUEST_P99: Final = _time("p99", "99th percentile of the time", _percentile_us(99), "request_p99")
@@ -216,7 +217,7 @@ REQUEST_FIGURES: Final = (
         _mean_us,
         compared=ComparedAs(_is_scheduled, "mean time of a request", "request", "µs"),
     ),
-    _time("min", "shortest time", lambda group: divide(_least_ns(group), 1e3)),
+    REQUEST_MIN,
     REQUEST_P50,
     REQUEST_P90,
     REQUEST_P99,

@@ -76,54 +76,76 @@ SUBFLOW_FAILED: Final = warning(
 )
 PORTS_EXHAUSTED: Final = warning(
     "ports-exhausted",
-    "{stream} ran out of ports in {tests}: {count} connections failed (EADDRNOTAVAIL). The end that closes first keeps "
+    "{stream} ran out of ports in {tests}: {connections} failed (EADDRNOTAVAIL). The end that closes first keeps "
     "a port for a minute (TIME-WAIT): Linux's usual {ports:,} ports allow {per_s:,} connections/s.",
     "Set close: reset, or per_second; or the condition sysctl: net.ipv4.ip_local_port_range, up to 1024 65535.",
     Weight.BOTTLENECK,
 )
 CONNECTIONS_REFUSED: Final = warning(
     "connections-refused",
-    "{stream}: {count} connections were refused in {tests} (ECONNREFUSED), as by a firewall that rejects.",
+    "{stream}: {connections} failed in {tests}, refused (ECONNREFUSED) as by a firewall that rejects.",
     "Allow the port in the firewall of {receiver}, and in those between.",
     Weight.BOTTLENECK,
 )
 CONNECTIONS_UNANSWERED: Final = warning(
     "connections-unanswered",
-    "{stream}: {count} connections had no answer within 5 s in {tests} (ETIMEDOUT), as with a firewall that drops.",
+    "{stream}: {connections} had no answer within 5 s in {tests} (ETIMEDOUT), as with a firewall that drops.",
     "Look at the firewalls between {sender} and {receiver}, and at their tables of connections.",
+    Weight.BOTTLENECK,
+)
+CONNECTIONS_DROPPED: Final = warning(
+    CONNECTIONS_UNANSWERED.code,
+    "{stream}: {connections} had no answer within 5 s in {tests} (ETIMEDOUT). {receiver} itself dropped connections, "
+    "for lack of room in a queue.",
+    "Raise the condition sysctl: net.core.somaxconn and net.ipv4.tcp_max_syn_backlog.",
+    Weight.BOTTLENECK,
+)
+CONNECTIONS_UNSERVED: Final = warning(
+    CONNECTIONS_UNANSWERED.code,
+    "{stream}: {connections} came about, and then had no answer within 5 s in {tests} (ETIMEDOUT): {receiver}'s agent "
+    "did not come to answer, or what followed was dropped.",
+    "Look at the load and the open files of {receiver}, and at firewalls that drop established connections.",
     Weight.BOTTLENECK,
 )
 CONNECTIONS_RESET: Final = warning(
     "connections-reset",
-    "{stream}: {count} connections were reset after they were established, in {tests} (ECONNRESET).",
+    "{stream}: {connections} failed in {tests}, reset after being established (ECONNRESET).",
     "Look at the firewalls between {sender} and {receiver}: they may limit connections.",
     Weight.BOTTLENECK,
 )
 CONNECTIONS_FAILED: Final = warning(
-    "connections-failed", "{stream}: {count} connections failed in {tests} ({error}).", weight=Weight.BOTTLENECK
+    "connections-failed", "{stream}: {connections} failed in {tests} ({error}).", weight=Weight.BOTTLENECK
 )
 SYNS_LOST: Final = warning(
     "syns-lost",
-    "{sender} sent {count} SYNs again in {tests}: connecting then takes a second or more. {receiver} dropped none.",
+    "{sender} sent {syns} again in {tests}: connecting then takes a second or more. {receiver} dropped none.",
     "Look for losses on the path, and for a firewall that limits new connections.",
     Weight.LOSS,
 )
 BACKLOG_FULL: Final = warning(
     "backlog-full",
-    "The queue of {receiver}'s listening socket was full {count} times in {tests}: it dropped connections.",
+    "The queue of {receiver}'s listening socket was full {times} in {tests}: it dropped connections.",
     "Raise the condition sysctl: net.core.somaxconn, or give the receiver's threads a processor of their own.",
     Weight.BOTTLENECK,
 )
 SYN_COOKIES: Final = warning(
     "syn-cookies",
-    "{receiver} answered {count} SYNs with a cookie in {tests}, as its queue of half-open connections was full.",
-    "Raise the condition sysctl: net.ipv4.tcp_max_syn_backlog and net.core.somaxconn.",
+    "{receiver} answered {syns} with a cookie in {tests}: its queue of half-open connections is too short, or its "
+    "net.ipv4.tcp_syncookies is 2.",
+    "Raise the condition sysctl: net.ipv4.tcp_max_syn_backlog and net.core.somaxconn; or set tcp_syncookies to 1.",
     Weight.BOTTLENECK,
 )
 CONNTRACK_FULL: Final = warning(
     "conntrack-full",
-    "Connection tracking of {node} had no room for {count} packets in {tests}.",
+    "Connection tracking of {node} dropped {packets} in {tests}, as when its table is full.",
     "On the node, as root: sysctl -w net.netfilter.nf_conntrack_max=262144; or leave these ports untracked.",
+    Weight.BOTTLENECK,
+)
+CONNTRACK_CLASH: Final = warning(
+    "conntrack-clash",
+    "Connection tracking of {node} dropped {packets} in {tests}: their connection clashed with another one, as when "
+    "NAT has no free port.",
+    "Give the NAT of {node} more addresses or ports, or leave these connections out of it.",
     Weight.BOTTLENECK,
 )
 CONNECTIONS_LATE: Final = note(

@@ -90,6 +90,14 @@ REQUEST_SEARCH_NONE: Final = warning(
 REQUEST_SEARCH_UNMEASURED: Final = error(
     "requests-search-unmeasured",
     "{which}: no rate was found, because no trial could be measured ({trials}); the notes give the reasons.",
+    weight=Weight.COMPARISON,
+)
+REQUESTS_STALLED: Final = warning(
+    "requests-stalled",
+    "{stream}: replies stopped for up to {time} in {tests}: {count} requests took over 50 ms longer than half of all, "
+    "without those to which the sender itself came late.",
+    "Look at what else {receiver} did meanwhile, and for an outage or losses on the path.",
+    Weight.LOSS,
 )
 RATE_NOT_REACHED: Final = warning(
     "requests-rate-not-reached",

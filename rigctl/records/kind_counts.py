@@ -30,6 +30,7 @@ class Connections(KindCounts):
     failed: Annotated[tuple[tuple[ErrorName, Count], ...], Field(max_length=_MOST_FAILURES)]  # by the errno value
     late: Count | None  # with a rate: how many began more than 1 ms after their time
     retransmits: Count  # segments sent again, SYNs among them (tcpi_total_retrans)
+    unserved: Count | None = None  # how many were established, and then had no answer within 5 s (ETIMEDOUT)
 
 
 def connect_failures(counts: Iterable[Connections]) -> Counter[str]:

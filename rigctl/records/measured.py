@@ -260,8 +260,9 @@ class StackCounters:
     syn_retransmits: int | None = None  # SYN and SYN-ACK segments sent again (TCPSynRetrans)
     listen_overflows: int | None = None  # connections that found the queue of a listening socket full
     listen_drops: int | None = None  # SYNs dropped for lack of room, overflows among them
-    cookies_sent: int | None = None  # SYN-ACKs with a cookie, as the queue of half-open connections was full
-    conntrack_failures: int | None = None  # connections for which connection tracking had no room (nf_conntrack)
+    cookies_sent: int | None = None  # SYN-ACKs with a cookie: the queue of half-open connections is full, or always
+    conntrack_failures: int | None = None  # packets that connection tracking dropped, clashes among them (nf_conntrack)
+    conntrack_clashes: int | None = None  # packets whose connection clashed with another one, as after NAT
 
 
 @dataclass(frozen=True, slots=True)

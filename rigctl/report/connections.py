@@ -1,6 +1,8 @@
 """The report part on tests that open connections: rate, time to connect, and why connections failed."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import Final
 
@@ -22,7 +24,7 @@ from rigctl.findings.text import (
     texts_that_vary,
     upper_first,
 )
-from rigctl.records import StackCounters, Status
+from rigctl.records import StackCounters, Status, Stream
 from rigctl.report.blocks import Charts, Column, Part, Section, Table
 from rigctl.report.charts.bars import Bar, bars_chart
 from rigctl.report.charts.spectrum import names_of_tests, spectrum_of
@@ -56,17 +58,19 @@ _TIME_WAIT_S: Final = 60
 _USUAL_PORTS: Final = 28_232
 """Ports of net.ipv4.ip_local_port_range as Linux sets it, 32768 to 60999."""
 _LATE_SHARE: Final = 0.01
+_UNSERVED: Final = "ETIMEDOUT after being established"
 _OF_ERRORS: Final = {
     "EADDRNOTAVAIL": said.PORTS_EXHAUSTED,
     "ECONNREFUSED": said.CONNECTIONS_REFUSED,
     "ETIMEDOUT": said.CONNECTIONS_UNANSWERED,
     "ECONNRESET": said.CONNECTIONS_RESET,
+    _UNSERVED: said.CONNECTIONS_UNSERVED,
 }
 
 
 def part(view: RunView) -> Part:
     """Return the report part on tests that open connections; `view` has only these."""
-    findings = [*_answer(view.messages), *_failures(view.messages), *_of_nodes(view), *_late(view.messages)]
+    findings = [*_answer(view.messages), *_failures(view), *_of_nodes(view), *_late(view.messages)]
     rates, times = _rates(view.messages), _times(view.messages)
     return Part(
         findings=tuple(findings),
@@ -115,31 +119,37 @@ def _rate(result: MessageResult) -> float:
     return result[figures.PER_S] or 0.0
 
 
-def _failures(results: Sequence[MessageResult]) -> Iterator[Finding]:
+def _failures(view: RunView) -> Iterator[Finding]:
     """Yield for each pair and error how many connections failed by it, and in which tests."""
-    counts: dict[tuple[str, str], list[tuple[MessageResult, int]]] = {}
-    for result in results:
-        for error, count in figures.failures_of(result.group).items():
-            counts.setdefault((str(result.stream), error), []).append((result, count))
+    counts: dict[tuple[Stream, str], list[tuple[MessageResult, int]]] = {}
+    for result in view.messages:
+        for error, count in _failures_of(result).items():
+            counts.setdefault((result.stream, error), []).append((result, count))
     for (stream, error), own in counts.items():
-        number, ends = sum(count for _, count in own), own[0][0].stream
-        words = {"stream": stream, "count": count_text(number), "tests": _named(result for result, _ in own)}
-        words |= {"sender": ends.sender, "receiver": ends.receiver, "error": error}
+        number = sum(count for _, count in own)
         sentence: Sentence = _OF_ERRORS.get(error, said.CONNECTIONS_FAILED)
+        if sentence is said.CONNECTIONS_UNANSWERED and _sum(_counted(view, stream.receiver), "listen_drops"):
+            sentence = said.CONNECTIONS_DROPPED
+        words = {"stream": str(stream), "connections": plural(number, "connection"), "error": error}
+        words |= {"sender": stream.sender, "receiver": stream.receiver, "tests": _named(result for result, _ in own)}
         ports = {"ports": _USUAL_PORTS, "per_s": _USUAL_PORTS // _TIME_WAIT_S}
         about = tests(result.cell.number for result, _ in own)
         yield sentence.say(about, {"connections_failed": number}, **ports, **words)
 
 
+def _failures_of(result: MessageResult) -> Counter[str]:
+    """Return how many connections failed, by the name of the errno value, or `_UNSERVED`."""
+    failures, unserved = figures.failures_of(result.group), figures.unserved_of(result.group)
+    unserved = min(unserved, failures["ETIMEDOUT"])
+    return failures + Counter({_UNSERVED: unserved}) - Counter({"ETIMEDOUT": unserved})
+
+
 def _of_nodes(view: RunView) -> Iterator[Finding]:
     """Yield what the network stacks of the nodes counted: SYNs sent again, full queues, connection tracking."""
     for stream in dict.fromkeys(result.stream for result in view.messages):
-        sender, receiver = stream.ends
-        sent, taken = (_counted(view, node) for node in (sender, receiver))
-        words = {"sender": sender, "receiver": receiver}
-        dropped = _sum(taken, "listen_drops")
-        resent = _sum(sent, "syn_retransmits")
-        if resent and dropped == 0:
+        sent, taken = (_counted(view, node) for node in stream.ends)
+        words = {"sender": stream.sender, "receiver": stream.receiver}
+        if _sum(sent, "syn_retransmits") and _sum(taken, "listen_drops") == 0:
             yield _say(said.SYNS_LOST, sent, "syn_retransmits", words)
         if _sum(taken, "listen_overflows"):
             yield _say(said.BACKLOG_FULL, taken, "listen_overflows", words)
@@ -147,8 +157,18 @@ def _of_nodes(view: RunView) -> Iterator[Finding]:
             yield _say(said.SYN_COOKIES, taken, "cookies_sent", words)
     for node in dict.fromkeys(node for result in view.messages for node in result.stream.ends):
         counts = _counted(view, node)
-        if _sum(counts, "conntrack_failures"):
-            yield _say(said.CONNTRACK_FULL, counts, "conntrack_failures", {"node": node})
+        if _sum(counts, "conntrack_clashes"):
+            yield _say(said.CONNTRACK_CLASH, counts, "conntrack_clashes", {"node": node})
+        others = [(cell, _without_clashes(stack)) for cell, stack in counts]
+        if _sum(others, "conntrack_failures"):
+            yield _say(said.CONNTRACK_FULL, others, "conntrack_failures", {"node": node})
+
+
+def _without_clashes(stack: StackCounters) -> StackCounters:
+    """Return counters whose conntrack failures are those without a clash; unknown if clashes were not counted."""
+    dropped, clashes = stack.conntrack_failures, stack.conntrack_clashes
+    others = None if dropped is None or clashes is None else max(0, dropped - clashes)
+    return replace(stack, conntrack_failures=others)
 
 
 _Counted = Sequence[tuple[int, StackCounters]]
@@ -172,7 +192,8 @@ def _sum(counts: _Counted, name: str) -> int | None:
 def _say(sentence: Sentence, counts: _Counted, name: str, words: dict[str, str]) -> Finding:
     numbers = sorted({cell for cell, stack in counts if getattr(stack, name)})
     count = _sum(counts, name) or 0
-    own = {"count": count_text(count), "tests": numbers_text(numbers)}
+    own = {"syns": plural(count, "SYN"), "packets": plural(count, "packet"), "times": plural(count, "time")}
+    own["tests"] = numbers_text(numbers)
     return sentence.say(tests(numbers), {name: count}, **own, **words)
 
 

@@ -12,6 +12,7 @@ from rigctl.figures import requests as figures
 from rigctl.findings import Finding, Sentence, Statement, Weight, tests
 from rigctl.findings import latency as said
 from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named, time_text
+from rigctl.model.latency import bounds_ns, percentile_ns
 from rigctl.report.blocks import Part, Section, Table
 from rigctl.report.charts.requests import charts_of_requests
 from rigctl.report.request_search import request_search_findings, search_section, within_text
@@ -50,6 +51,13 @@ _LAST_REPLIES_S: Final = 0.1
 """Time after the last request was due in which the last replies may arrive: a pause there is no queue that grows."""
 
 
+_STALL_US: Final = 50_000
+"""By how much longer than the median a request takes that counts as stalled: a host at rest does not pause so long."""
+_LEAST_STALLED: Final = 10
+_STALL_TRIPS: Final = 5
+"""A stall takes at least so many times the median. Where a queue grows until the end, the median is half of it."""
+
+
 def part(view: RunView) -> Part:
     """Return the report part on tests that begin requests at equal intervals; `view` has only these."""
     findings = [*_answer(view), *request_search_findings(view), *_findings(view.messages)]
@@ -77,6 +85,34 @@ def is_reached(result: MessageResult) -> bool:
         return False
     behind_s = due / len(result.elapsed_s) * (1 / rate - 1 / offered)
     return rate >= _REACHED * offered or behind_s <= _LAST_REPLIES_S
+
+
+def _median_us(result: MessageResult) -> float | None:
+    """Return the median time of the requests that were answered."""
+    return divide(percentile_ns(result.group.trips, 50), 1e3)
+
+
+def _is_behind(result: MessageResult) -> bool:
+    """Tell whether requests were answered more slowly than they were due, and their times rose all the time.
+
+    Replies that stop also lower the rate, but leave the median where it was.
+    """
+    median, longest, least = _median_us(result), result[figures.REQUEST_MAX], result[figures.REQUEST_MIN]
+    if is_reached(result) or median is None or longest is None or least is None:
+        return False
+    spread = longest - least
+    return spread >= 1e6 * _LAST_REPLIES_S and median - least >= spread / _STALL_TRIPS
+
+
+def _stalled(result: MessageResult) -> int:
+    """Return how many requests took much longer than the median, without as many as the sender came to late."""
+    median, longest = result[figures.REQUEST_P50], result[figures.REQUEST_MAX]
+    if median is None or longest is None or longest < _STALL_TRIPS * median:
+        return 0
+    above_ns = 1e3 * (median + _STALL_US)
+    slow = sum(count for bucket, count in result.group.trips if bounds_ns(bucket)[0] > above_ns)
+    own = slow - (result[figures.REQUESTS_LATE] or 0)
+    return own if own >= _LEAST_STALLED else 0
 
 
 def _answer(view: RunView) -> Iterator[Finding]:
@@ -162,11 +198,22 @@ def _findings(results: Sequence[MessageResult]) -> Iterator[Finding]:
             yield _say(said.REQUESTS_HELD_BACK, held, figures.REQUESTS_HELD, stream=stream)
         if lost := [result for result in own if result[figures.REQUESTS_UNANSWERED]]:
             yield _say(said.REQUESTS_LOST, lost, figures.REQUESTS_UNANSWERED, stream=stream, receiver=stream.receiver)
-        if slow := [result for result in own if _rate(result) and not is_reached(result)]:
+        if stalled := [result for result in own if _stalled(result)]:
+            yield _stall(stalled)
+        if slow := [result for result in own if _rate(result) and _is_behind(result)]:
             worst = min(slow, key=lambda result: divide(_rate(result), result[figures.OFFERED_PER_S]) or 0.0)
             words = {"rate": f"{_rate(worst):,.0f}", "offered": f"{worst[figures.OFFERED_PER_S]:,.0f}"}
             words["which"] = f" (test {worst.cell.number})" if len(slow) > 1 else ""
             yield _say(said.RATE_NOT_REACHED, slow, figures.REQUESTS_ANSWERED, stream=stream, **words)
+
+
+def _stall(results: Sequence[MessageResult]) -> Finding:
+    """Return the finding on tests of a pair in which replies stopped."""
+    count, stream = sum(map(_stalled, results)), results[0].stream
+    longest = most((result[figures.REQUEST_MAX] or 0.0) - (result[figures.REQUEST_P50] or 0.0) for result in results)
+    numbers = sorted(result.cell.number for result in results)
+    words = {"stream": stream, "receiver": stream.receiver, "time": time_text(longest), "tests": numbers_text(numbers)}
+    return said.REQUESTS_STALLED.say(tests(numbers), {"requests_stalled": count}, count=count_text(count), **words)
 
 
 def _is_notable(result: MessageResult, figure: Figure[int]) -> bool:

@@ -132,12 +132,18 @@ def ports(count: int) -> Act:
     return sysctl("a", "net.ipv4.tcp_tw_reuse=0", f"net.ipv4.ip_local_port_range='40000 {39999 + count}'")
 
 
+def files(node: str, count: int) -> Act:
+    """Return what leaves the node's agent only the descriptors below `count`: it makes no socket if all are taken.
+
+    With 16 flows a sender has all below 16; a receiver all below 7, where its first listening socket was.
+    """
+    return Act(node, f"for p in $agents; do prlimit --pid $p --nofile={count}:{count}; done", 0.5)
+
+
 SYN: Final = "tcp flags & (syn|ack) == syn"
 SYN_ACK: Final = "tcp flags & (syn|ack) == (syn|ack)"
 DATA: Final = "tcp flags & psh == psh"
 SMALL_QUEUE: Final = sysctl("b", "net.core.somaxconn=1", "net.ipv4.tcp_syncookies=0")
-FEW_FILES: Final = "for p in $agents; do prlimit --pid $p --nofile=16:16; done"
-"""With 16 flows all descriptors below 16 are taken, so that no further socket can be made."""
 PROHIBIT: Final = "ip rule add pref 0 to 10.77.0.2 prohibit; sleep 1; ip rule del pref 0 to 10.77.0.2"
 FIREWALL: Final = "as with a firewall that drops"
 UNANSWERED: Final = "connections-unanswered"
@@ -202,7 +208,7 @@ CONNECT: Final = (
     ),
     connect(
         "no descriptor left at the receiver",
-        [Act("b", FEW_FILES, 0.5)],
+        [files("b", 7)],
         UNANSWERED,
         flows=16,
         seconds=7,
@@ -210,7 +216,7 @@ CONNECT: Final = (
     ),
     connect(
         "no descriptor left at the sender",
-        [Act("a", FEW_FILES, 0.5)],
+        [files("a", 16)],
         "connections-failed",
         flows=16,
         says="EMFILE",

@@ -49,6 +49,7 @@ LAST = {
     "listen_drops": 0,
     "cookies_sent": 0,
     "conntrack_failures": None,
+    "conntrack_clashes": None,
 } | {f"{way}_{what}": 1 for way in ("rx", "tx") for what in ("bytes", "packets", "dropped", "errors")}
 COUNTS = {"frames": 3, "lost": None, "bytes": 5, "cut": False}
 

@@ -208,7 +208,10 @@ def test_a_firewall_is_told_by_how_it_refuses(lab: Lab, rule: str, error: str, m
 
 @pytest.mark.parametrize(
     ("settings", "raises"),
-    [("net.core.somaxconn=1", "net.core.somaxconn"), ("net.ipv4.tcp_max_syn_backlog=4", "net.ipv4.tcp_max_syn_backlog")],
+    [
+        ("net.core.somaxconn=1", "net.core.somaxconn"),
+        ("net.ipv4.tcp_max_syn_backlog=4", "net.ipv4.tcp_max_syn_backlog"),
+    ],
 )
 def test_a_full_queue_is_told_by_the_receiver_with_the_setting_that_helps(lab: Lab, settings: str, raises: str) -> None:
     """A stopped receiver accepts nothing, so that its queue is full for certain."""

@@ -134,9 +134,17 @@ def test_an_attempt_without_an_answer_ends_with_the_test_and_its_syns_are_counte
     assert sent.last["listen_drops"] == 0
 
 
-def test_an_attempt_without_an_answer_fails_after_five_seconds(lab: Lab) -> None:
-    sent = walled(lab, "tcp flags & (syn | ack) == syn counter drop", "iterations=1", duration_ms=60_000)
+@pytest.mark.parametrize(
+    ("rule", "unserved"),
+    [
+        ("tcp flags & (syn | ack) == syn", 0),
+        ("tcp flags & (syn | ack | psh) == (ack | psh) meta length < 60", 1),  # connections come about
+    ],
+)
+def test_an_attempt_without_an_answer_fails_after_five_seconds(lab: Lab, rule: str, unserved: int) -> None:
+    sent = walled(lab, f"{rule} counter drop", "iterations=1", duration_ms=60_000)
     assert failures(sent) == {"ETIMEDOUT": 1}
+    assert sent.connections[0]["unserved"] == sent.totals[0]["round_trips"] == unserved
     assert sent.connections[0]["retransmits"] >= 1
 
 

@@ -49,7 +49,10 @@ def datagrams(flow: int = 0) -> Any:
 
 
 def connections(flow: int = 0, *failed: tuple[str, int]) -> Any:
-    return parsed(flow=flow, connections={"late": None, "retransmits": 3, "failed": [list(each) for each in failed]})
+    return parsed(
+        flow=flow,
+        connections={"late": None, "retransmits": 3, "unserved": 1, "failed": [list(each) for each in failed]},
+    )
 
 
 REQUESTS = {
@@ -112,7 +115,7 @@ def test_a_report_that_does_not_fit_together_is_refused(values: list[Any], expec
 
 def test_connections_belong_to_their_flow() -> None:
     first, second = report(totals(), totals(1), connections(1, ("ETIMEDOUT", 2))).sides
-    assert (first.kind_counts, second.kind_counts) == (None, Connections((("ETIMEDOUT", 2),), None, 3))
+    assert (first.kind_counts, second.kind_counts) == (None, Connections((("ETIMEDOUT", 2),), None, 3, 1))
 
 
 def test_what_the_network_stack_counted_is_unknown_where_none_of_it_is_known() -> None:

@@ -136,6 +136,27 @@ def test_each_error_has_its_finding(error: str, code: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("unserved", "dropped", "texts"),
+    [
+        (0, 0, ["3 connections had no answer within 5 s in test 1 (ETIMEDOUT), as with a firewall that drops."]),
+        (None, None, ["3 connections had no answer within 5 s in test 1 (ETIMEDOUT), as with a firewall that drops."]),
+        (0, 9, ["3 connections had no answer within 5 s in test 1 (ETIMEDOUT). b itself dropped connections"]),
+        (3, 0, ["3 connections came about, and then had no answer within 5 s in test 1 (ETIMEDOUT): b's agent"]),
+        (2, 0, ["1 connection had no answer within 5 s", "2 connections came about, and then had no answer"]),
+    ],
+)
+def test_a_firewall_is_blamed_only_where_no_connection_came_about_and_none_was_dropped_by_the_receiver(
+    unserved: int | None, dropped: int | None, texts: list[str]
+) -> None:
+    failed = side(10, failed=(("ETIMEDOUT", 3),), unserved=unserved)
+    view = run((cell(), [[failed]]), stacks={"b": StackCounters(listen_drops=dropped)})
+    said = [finding.text for finding in part(view).findings if finding.code == "connections-unanswered"]
+    assert len(said) == len(texts)
+    for text, expected in zip(said, texts, strict=True):
+        assert text.startswith(f"a → b: {expected}")
+
+
+@pytest.mark.parametrize(
     ("sender", "receiver", "codes"),
     [
         ({"syn_retransmits": 5}, {"listen_drops": 0}, {"syns-lost"}),
@@ -143,7 +164,10 @@ def test_each_error_has_its_finding(error: str, code: str) -> None:
         ({"syn_retransmits": 5}, {"listen_drops": 7, "listen_overflows": 7}, {"backlog-full"}),
         ({"syn_retransmits": 5}, {}, set()),
         ({}, {"cookies_sent": 2, "listen_drops": 0}, {"syn-cookies"}),
-        ({"conntrack_failures": 3}, {}, {"conntrack-full"}),
+        ({"conntrack_failures": 3, "conntrack_clashes": 0}, {}, {"conntrack-full"}),
+        ({"conntrack_failures": 3, "conntrack_clashes": 3}, {}, {"conntrack-clash"}),
+        ({"conntrack_failures": 3, "conntrack_clashes": 2}, {}, {"conntrack-clash", "conntrack-full"}),
+        ({"conntrack_failures": 3}, {}, set()),  # of an agent that did not count clashes
         ({"syn_retransmits": 0, "conntrack_failures": 0}, {"listen_drops": 0, "cookies_sent": 0}, set()),
     ],
 )

@@ -104,7 +104,7 @@ def measured(*tests: tuple[Cell, Side]) -> tuple[RunView, list[Repetition]]:
 
 GOOD = (cell(1, 1000), side([150.0] * 9_900 + [2000.0] * 100, 10.0))
 FASTER = (cell(2, 2000), side([250.0] * 20_000, 10.0))
-TOO_FAST = (cell(3, 9000), side([900_000.0] * 70_000, 12.0, unanswered=500, unsent=19_500, held=60_000))
+TOO_FAST = (cell(3, 9000), side(list(rising(70_000, 13.0)), 12.0, unanswered=500, unsent=19_500, held=60_000))
 LATE = (cell(4, 1000), side([150.0] * 10_000, 10.0, late=12, late_max_ns=45_000_000))
 LOST = (cell(5, 1000), side([150.0] * 9_000, 10.0, unanswered=1000))
 
@@ -143,13 +143,51 @@ def test_what_makes_times_doubtful_is_told_once_for_all_tests_of_a_pair() -> Non
     )
     assert held.text.startswith("n1 → n2: 67 % of the requests waited in test 3 until")
     assert lost.text.startswith("n1 → n2: 1500 of 100000 requests had no answer 2 s after the end of tests 3 and 5.")
-    assert slow.text.startswith("n1 → n2: requests came faster than they were answered in tests 3 and 5, 9,000 of them")
+    assert slow.text.startswith(
+        "n1 → n2: requests came faster than they were answered in test 3, 9,000 of them a second and 5,833 answers:"
+    )
     assert (late.subject.names, lost.subject.names) == (("4",), ("3", "5"))
 
 
 def test_a_sender_that_was_late_a_few_times_is_no_finding() -> None:
     view, repetitions = measured((cell(), side([150.0] * 10_000, 10.0, late=9, late_max_ns=2_000_000)))
     assert "requests-late" not in codes(view.info, repetitions)
+
+
+STOPPED = [200.0] * 2800 + [1000.0 * ms for ms in range(1, 201)]
+"""Replies stopped for 200 ms of 3 s, at 1,000 requests a second."""
+
+
+@pytest.mark.parametrize(
+    ("times_us", "took_s", "counts", "told"),
+    [
+        (STOPPED, 3.0, {}, {"requests-stalled"}),
+        (STOPPED, 3.0, {"late": 200, "late_max_ns": 200_000_000}, {"requests-late"}),  # the sender itself stopped
+        # Both, one after the other.
+        (STOPPED[400:] + STOPPED[2800:], 3.0, {"late": 200}, {"requests-stalled", "requests-late"}),
+        (STOPPED[10:] + [60_000.0] * 10, 3.0, {}, {"requests-stalled"}),
+        ([200.0] * 2991 + [90_000.0] * 9, 3.0, {}, set()),  # a few
+        ([40_000.0 + own / 10 for own in STOPPED], 3.0, {}, set()),  # a path of 40 ms whose times vary
+        (STOPPED[400:], 3.4, {}, {"requests-stalled"}),  # across the end
+        ([200.0] * 600, 0.6, {"unanswered": 2400}, {"requests-unanswered"}),  # for good
+        ([200_000.0 + own / 100 for own in STOPPED[2000:]], 1.0, {"unanswered": 2000}, {"requests-unanswered"}),
+        ([1000.0 * ms for ms in range(3000)], 6.0, {}, {"requests-rate-not-reached"}),  # a queue that grows
+    ],
+)  # fmt: skip
+def test_a_stop_is_told_from_a_queue_that_grows_and_from_a_late_sender(
+    times_us: list[float], took_s: float, counts: dict[str, int], told: set[str]
+) -> None:
+    view, repetitions = measured((cell(duration_s=3.0), side(times_us, took_s, **counts)))
+    assert {code for code in codes(view.info, repetitions) if code.startswith("requests-")} == told
+
+
+def test_a_stall_has_its_length_and_its_requests() -> None:
+    view, repetitions = measured((cell(duration_s=3.0), side(STOPPED, 3.0)))
+    stall = finding(view.info, repetitions, "requests-stalled")
+    assert stall.text.startswith(
+        "n1 → n2: replies stopped for up to 200 ms in test 1: 150 requests took over 50 ms longer"
+    )
+    assert stall.numbers == {"requests_stalled": 150}
 
 
 def test_a_pause_at_the_end_is_no_rate_that_was_not_reached() -> None:

@@ -45,6 +45,12 @@ _NOTABLE_SHARE: Final = 0.01
 """Share of late requests from which the printed p99 may be theirs."""
 _NOTABLE_OF_MANY: Final = (10_000, 0.001)
 """The same for p99.9, and the number of requests from which it is printed."""
+_PERCENTILES_OF: Final = {
+    50: figures.REQUEST_P50,
+    90: figures.REQUEST_P90,
+    99: figures.REQUEST_P99,
+    99.9: figures.REQUEST_P999,
+}
 _REACHED: Final = 0.99
 """Share of the offered rate that counts as reached."""
 _LAST_REPLIES_S: Final = 0.1
@@ -54,6 +60,8 @@ _LAST_REPLIES_S: Final = 0.1
 _STALL_US: Final = 50_000
 """By how much longer than the median a request takes that counts as stalled: a host at rest does not pause so long."""
 _LEAST_STALLED: Final = 10
+_LATE_SHARE: Final = 0.1
+"""Share of a percentile from which the sender's lateness may have made it longer."""
 _STALL_TRIPS: Final = 5
 """A stall takes at least so many times the median. Where a queue grows until the end, the median is half of it."""
 
@@ -105,14 +113,28 @@ def _is_behind(result: MessageResult) -> bool:
 
 
 def _stalled(result: MessageResult) -> int:
-    """Return how many requests took much longer than the median, without as many as the sender came to late."""
+    """Return how many requests took much longer than the median.
+
+    As many as the sender came to late are left out, unless it was never so late that this explains their times.
+    """
     median, longest = result[figures.REQUEST_P50], result[figures.REQUEST_MAX]
     if median is None or longest is None or longest < _STALL_TRIPS * median:
         return 0
     above_ns = 1e3 * (median + _STALL_US)
     slow = sum(count for bucket, count in result.group.trips if bounds_ns(bucket)[0] > above_ns)
-    own = slow - (result[figures.REQUESTS_LATE] or 0)
-    return own if own >= _LEAST_STALLED else 0
+    if (result[figures.LATE_MAX] or 0.0) > _STALL_US / 2:
+        slow -= result[figures.REQUESTS_LATE] or 0
+    return slow if slow >= _LEAST_STALLED else 0
+
+
+def _is_late(result: MessageResult) -> bool:
+    """Tell whether the sender's lateness may have made a percentile notably longer."""
+    latest, due = result[figures.LATE_MAX], result[figures.REQUESTS_DUE]
+    share = divide(result[figures.REQUESTS_LATE], due) or 0.0
+    reached = [result[figure] for percent, figure in _PERCENTILES_OF.items() if share >= 1 - percent / 100]
+    known = [value for value in (*reached, result[figures.REQUEST_MAX]) if value is not None]
+    matters = latest is None or not known or latest >= _LATE_SHARE * min(known)
+    return matters and _is_notable(result, figures.REQUESTS_LATE)
 
 
 def _answer(view: RunView) -> Iterator[Finding]:
@@ -190,8 +212,7 @@ def _is_lossy(result: MessageResult) -> bool:
 def _findings(results: Sequence[MessageResult]) -> Iterator[Finding]:
     """Yield for each pair what is to be known of its times: late senders, full connections, lost requests, rates."""
     for stream, own in group_by(results, lambda result: result.stream).items():
-        late = [result for result in own if _is_notable(result, figures.REQUESTS_LATE)]
-        if late:
+        if late := [result for result in own if _is_late(result)]:
             longest = time_text(most(result[figures.LATE_MAX] for result in late))
             yield _say(said.SENDER_LATE, late, figures.REQUESTS_LATE, stream=stream, most=longest)
         if held := [result for result in own if _is_notable(result, figures.REQUESTS_HELD)]:

@@ -276,7 +276,7 @@ CONNECT: Final = (
         "a firewall drops SYNs from the beginning",
         [wall("b", f"{SYN} drop", at_s=None)],
         NOT_MEASURED,
-        says="firewall",
+        says="nft list ruleset",
         never="somaxconn",
     ),
 )

@@ -156,6 +156,8 @@ def test_a_sender_that_was_late_a_few_times_is_no_finding() -> None:
 
 STOPPED = [200.0] * 2800 + [1000.0 * ms for ms in range(1, 201)]
 """Replies stopped for 200 ms of 3 s, at 1,000 requests a second."""
+GROWS = [1000.0 * ms for ms in range(3000)]
+BOTH = {"requests-stalled", "requests-late"}
 
 
 @pytest.mark.parametrize(
@@ -163,15 +165,17 @@ STOPPED = [200.0] * 2800 + [1000.0 * ms for ms in range(1, 201)]
     [
         (STOPPED, 3.0, {}, {"requests-stalled"}),
         (STOPPED, 3.0, {"late": 200, "late_max_ns": 200_000_000}, {"requests-late"}),  # the sender itself stopped
-        # Both, one after the other.
-        (STOPPED[400:] + STOPPED[2800:], 3.0, {"late": 200}, {"requests-stalled", "requests-late"}),
+        (STOPPED, 3.0, {"late": 210, "late_max_ns": 7_000_000}, {"requests-stalled"}),  # p99 is 170 ms
+        (STOPPED, 3.0, {"late": 310, "late_max_ns": 7_000_000}, BOTH),  # of p90, too
+        (STOPPED[400:] + STOPPED[2800:], 3.0, {"late": 200, "late_max_ns": 2 * 10**8}, BOTH),  # one after the other
         (STOPPED[10:] + [60_000.0] * 10, 3.0, {}, {"requests-stalled"}),
         ([200.0] * 2991 + [90_000.0] * 9, 3.0, {}, set()),  # a few
         ([40_000.0 + own / 10 for own in STOPPED], 3.0, {}, set()),  # a path of 40 ms whose times vary
         (STOPPED[400:], 3.4, {}, {"requests-stalled"}),  # across the end
         ([200.0] * 600, 0.6, {"unanswered": 2400}, {"requests-unanswered"}),  # for good
         ([200_000.0 + own / 100 for own in STOPPED[2000:]], 1.0, {"unanswered": 2000}, {"requests-unanswered"}),
-        ([1000.0 * ms for ms in range(3000)], 6.0, {}, {"requests-rate-not-reached"}),  # a queue that grows
+        (GROWS, 6.0, {}, {"requests-rate-not-reached"}),  # a queue that grows
+        (GROWS, 6.0, {"late": 400, "late_max_ns": 15_000_000}, {"requests-rate-not-reached"}),
     ],
 )  # fmt: skip
 def test_a_stop_is_told_from_a_queue_that_grows_and_from_a_late_sender(

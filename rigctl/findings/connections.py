@@ -102,8 +102,8 @@ CONNECTIONS_DROPPED: Final = warning(
 )
 CONNECTIONS_UNSERVED: Final = warning(
     CONNECTIONS_UNANSWERED.code,
-    "{stream}: {connections} came about, and then had no answer within 5 s in {tests} (ETIMEDOUT): {receiver}'s agent "
-    "did not come to answer, or what followed was dropped.",
+    "{stream}: {connections} failed in {tests}, established but without an answer within 5 s (ETIMEDOUT): {receiver}'s "
+    "agent could not answer, or what followed was dropped.",
     "Look at the load and the open files of {receiver}, and at firewalls that drop established connections.",
     Weight.BOTTLENECK,
 )

@@ -149,7 +149,8 @@ def _of_nodes(view: RunView) -> Iterator[Finding]:
     for stream in dict.fromkeys(result.stream for result in view.messages):
         sent, taken = (_counted(view, node) for node in stream.ends)
         words = {"sender": stream.sender, "receiver": stream.receiver}
-        if _sum(sent, "syn_retransmits") and _sum(taken, "listen_drops") == 0:
+        refused = any(_sum(counts, "conntrack_failures") for counts in (sent, taken))  # so that the path is not blamed
+        if _sum(sent, "syn_retransmits") and _sum(taken, "listen_drops") == 0 and not refused:
             yield _say(said.SYNS_LOST, sent, "syn_retransmits", words)
         if _sum(taken, "listen_overflows"):
             yield _say(said.BACKLOG_FULL, taken, "listen_overflows", words)

@@ -141,8 +141,8 @@ def test_each_error_has_its_finding(error: str, code: str) -> None:
         (0, 0, ["3 connections had no answer within 5 s in test 1 (ETIMEDOUT), as with a firewall that drops."]),
         (None, None, ["3 connections had no answer within 5 s in test 1 (ETIMEDOUT), as with a firewall that drops."]),
         (0, 9, ["3 connections had no answer within 5 s in test 1 (ETIMEDOUT). b itself dropped connections"]),
-        (3, 0, ["3 connections came about, and then had no answer within 5 s in test 1 (ETIMEDOUT): b's agent"]),
-        (2, 0, ["1 connection had no answer within 5 s", "2 connections came about, and then had no answer"]),
+        (3, 0, ["3 connections failed in test 1, established but without an answer within 5 s (ETIMEDOUT): b's"]),
+        (2, 0, ["1 connection had no answer within 5 s", "2 connections failed in test 1, established"]),
     ],
 )
 def test_a_firewall_is_blamed_only_where_no_connection_came_about_and_none_was_dropped_by_the_receiver(
@@ -163,6 +163,11 @@ def test_a_firewall_is_blamed_only_where_no_connection_came_about_and_none_was_d
         # The receiver dropped them itself, or it is unknown whether it did: the path is not blamed.
         ({"syn_retransmits": 5}, {"listen_drops": 7, "listen_overflows": 7}, {"backlog-full"}),
         ({"syn_retransmits": 5}, {}, set()),
+        (
+            {"syn_retransmits": 5, "conntrack_failures": 5, "conntrack_clashes": 5},
+            {"listen_drops": 0},
+            {"conntrack-clash"},
+        ),
         ({}, {"cookies_sent": 2, "listen_drops": 0}, {"syn-cookies"}),
         ({"conntrack_failures": 3, "conntrack_clashes": 0}, {}, {"conntrack-full"}),
         ({"conntrack_failures": 3, "conntrack_clashes": 3}, {}, {"conntrack-clash"}),

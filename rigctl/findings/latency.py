@@ -95,7 +95,7 @@ REQUEST_SEARCH_UNMEASURED: Final = error(
 REQUESTS_STALLED: Final = warning(
     "requests-stalled",
     "{stream}: replies stopped for up to {time} in {tests}: {count} requests took over 50 ms longer than half of all, "
-    "without those to which the sender itself came late.",
+    "and not because the sender itself was late.",
     "Look at what else {receiver} did meanwhile, and for an outage or losses on the path.",
     Weight.LOSS,
 )

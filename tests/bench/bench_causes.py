@@ -87,7 +87,7 @@ def waiting(act: Act, folder: Path) -> Iterator["subprocess.Popen[str]"]:
     script = f"echo ready; read go || exit 0; {AGENTS}{act.line}"
     process = started(["rig", "exec", "rig.yaml", act.node, "--", script], folder)
     assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n", process.communicate()
+    assert process.stdout.readline() == "ready\n", f"{act.node} does not answer"
     yield process
     output, messages = process.communicate(timeout=DEADLINE_S)
     if process.returncode != 0:

@@ -15,7 +15,7 @@ from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tes
 from rigctl.model.latency import bounds_ns, percentile_ns
 from rigctl.report.blocks import Part, Section, Table
 from rigctl.report.charts.requests import charts_of_requests
-from rigctl.report.request_search import request_search_findings, search_section, within_text
+from rigctl.report.request_search import no_rate_found, request_search_findings, search_section, within_text
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
@@ -146,6 +146,7 @@ def _answer(view: RunView) -> Iterator[Finding]:
     found = {number: search.best for number, search in view.searches.items()}
     known = [result for result in results if _rate(result) and found.get(result.cell.number, True)]
     if not known:
+        yield from no_rate_found(view)
         return
     if searched := [result for result in known if found.get(result.cell.number)]:
         yield _answer_of_search(view, searched)

@@ -6,7 +6,8 @@ other traffic at random times, which take a share of its rate for a while. Each 
 repeated trials of undecided loads (`repeat: 3`, RFC 9971). The error is found ÷ true − 1, where true is the rate of the
 policer with its bucket and the allowed loss; the spread is the largest ÷ the smallest rate found, − 1.
 
-`simulated`: 20 policers. `real`: policers of nftables in network namespaces, all at the same time, with trials of 1 s.
+`simulated`: 20 policers. `real`: policers of nftables in network namespaces, all at the same time, with trials of 1 s;
+their agents run in real time, so that other programs do not disturb them.
 `oracle`: the package MLRsearch, if it is installed, classifies the loads of simulated searches as rigctl does.
 """
 
@@ -42,7 +43,7 @@ MAX_LOSS: Final = 0.001
 REPEAT: Final = 3
 BUCKET: Final = 30_000
 NOISE_S: Final = 0.1  # how long a burst of other traffic lasts
-LINK: Final = 4  # the first trial sends at so many times the rate of the policer
+LINK: Final = 1.5  # the first trial sends at so many times the rate of the policer
 CELL: Final = Cell(1, "udp", (Pair("a", "b"),), SECONDS, 0.0, 1, message_bytes=SIZE, settings=Settings({RATE: MAX}))
 PLAN: Final = RunPlan("", "", "", "", "", "", (), 1, (CELL,), max_loss=MAX_LOSS)
 SENDING: Final = """
@@ -241,8 +242,10 @@ def run_real(count: int) -> None:
     with ExitStack() as stack:
         ways: list[tuple[Measure, Policer]] = []
         for number, one in enumerate(policers(REAL)):
-            receiver, sender = stack.enter_context(agents())
-            rule = f"limit rate over {round(one.rate_bps / 8)} bytes/second burst {BUCKET} bytes drop"
+            receiver, sender = stack.enter_context(agents(real_time=True))
+            # In packets, all of which have the same size: with bytes, nftables adds a second of the rate to the bucket.
+            per_second, bucket = (round(count / (SIZE + HEADERS)) for count in (one.rate_bps / 8, BUCKET))
+            rule = f"limit rate over {per_second}/second burst {bucket} packets drop"
             chain = "type filter hook prerouting priority 0;"
             output_of(
                 [*receiver.enter, "nft", f"table ip police {{ chain c {{ {chain} meta l4proto udp {rule}; }}; }}"]

@@ -105,8 +105,11 @@ def nearest_rank(values: list[float], percent: float) -> float:
 
 
 @contextmanager
-def agents() -> Iterator[tuple[Talk, Talk]]:
-    """Yield a receiver (10.9.0.2 at s0) and a sender (10.9.0.1 at c0) in namespaces that two pairs of veth join."""
+def agents(*, real_time: bool = False) -> Iterator[tuple[Talk, Talk]]:
+    """Yield a receiver (10.9.0.2 at s0) and a sender (10.9.0.1 at c0) in namespaces that two pairs of veth join.
+
+    In real time, their threads run before those of other programs, so that a busy machine makes no sender late.
+    """
     (built,) = build_binaries([host_machine()])
     with ExitStack() as stack:
         here, there = (stack.enter_context(holding(unsharing())) for _ in range(2))
@@ -126,6 +129,8 @@ def agents() -> Iterator[tuple[Talk, Talk]]:
             stack.enter_context(Talk([*entering(holder), str(built.path)], enter=entering(holder)))
             for holder in (there, here)
         ]
+        for agent in start if real_time else ():
+            os.sched_setscheduler(agent.process.pid, os.SCHED_FIFO, os.sched_param(10))
         yield start[0], start[1]
 
 

@@ -279,6 +279,16 @@ def test_the_answer_of_a_search_is_the_rate_of_the_trial_that_decided() -> None:
 def test_a_search_says_what_happened_at_the_next_rate(trials: list[tuple[int, Side]], code: str, words: str) -> None:
     view, repetitions = searched(*trials)
     assert words in finding(view.info, repetitions, code).text
+    assert "no-figure" not in codes(view.info, repetitions)
+
+
+def test_where_no_rate_passed_the_answer_says_so() -> None:
+    late = (1000, side([500.0] * 1000, 1.0, late=500, late_max_ns=9_000_000))
+    for trials, text in (([SLOW], "was found"), ([late] * 3, "the sender itself was late")):
+        view, repetitions = searched(*trials)
+        answer = answer_of(document(view.info, repetitions))
+        assert answer.text.startswith("No rate of requests within 2 ms")
+        assert answer.text.endswith(text)
 
 
 def test_a_search_without_a_measured_trial_says_nothing_of_the_network() -> None:

@@ -353,12 +353,13 @@ void flow_stop(struct flow *flow)
 void flow_sample(struct flow *flow)
 {
     int columns = flow_columns(flow);
-    int64_t *row = flow->samples.rows + (size_t)flow->samples.count * (size_t)columns;
+    int64_t *row;
     struct tcp_totals totals;
 
     count_place(&flow->places);
-    if (flow->samples.count == flow->samples.room || (flow->sender && flow->work->paced))
+    if (flow_writes_samples(flow) || flow->samples.count == flow->samples.room)
         return;
+    row = flow->samples.rows + (size_t)flow->samples.count * (size_t)columns;
     row[0] = clock_now();
     row[1] = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
     if (flow->multipath != NULL && atomic_load(&flow->ended))

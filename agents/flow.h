@@ -11,6 +11,7 @@
 #define COLUMNS_RECEIVER 2   /* columns of a receiver's samples: t_ns bytes */
 #define COLUMNS_DATAGRAMS 3  /* columns of a receiver of numbered datagrams: t_ns bytes highest */
 #define COLUMNS_PROBE 3      /* columns of a probe's samples: t_ns answered rtt_ns */
+#define COLUMNS_BURST 3      /* columns of samples of bursts: t_ns bytes span_ns */
 #define COLUMNS_SUBFLOWS 3   /* columns of a sender with several subflows: t_ns bytes retransmits */
 #define COLUMNS_SENDER 6     /* columns of a sender's samples: t_ns bytes retransmits rtt_us cwnd mss … */
 #define COLUMNS_ADVERTISED 7 /* columns of a sender if the kernel also reports the last one: advertised_window */
@@ -31,6 +32,7 @@ struct request {
     const struct work *work;
     int64_t size; /* bytes of a message, datagram or file */
     int64_t reply; /* bytes of the reply to a request */
+    int64_t length; /* datagrams of a burst */
     /* The following flags are 1 or 0. */
     int64_t busy;     /* poll for messages without sleeping */
     int64_t zerocopy; /* send with MSG_ZEROCOPY */
@@ -92,7 +94,7 @@ struct flow {
         uint64_t *bytes;         /* bytes per bin; NULL: bins were not requested */
         int64_t room;
     } bins;
-    struct flow_samples { /* samples, written by the main loop, or by the flow's thread if it sends probes */
+    struct flow_samples { /* samples, written by the main loop, or by the flow's thread (flow_writes_samples) */
         bool advertised;  /* the kernel reports the peer's advertised window */
         bool multipath;   /* the connection may have several subflows */
         bool counted;     /* the kernel reports retransmits */
@@ -128,8 +130,16 @@ static inline bool flow_samples_highest(const struct flow *flow)
     return !flow->sender && flow->work->bursts && flow->request->size >= DATAGRAM_HEADER;
 }
 
+/* Tell whether the flow's thread writes the rows of samples itself. */
+static inline bool flow_writes_samples(const struct flow *flow)
+{
+    return flow->work->by_burst || (flow->sender && flow->work->paced);
+}
+
 static inline int flow_columns(const struct flow *flow)
 {
+    if (flow->work->by_burst)
+        return COLUMNS_BURST;
     if (flow->sender && flow->work->paced)
         return COLUMNS_PROBE;
     if (flow_samples_highest(flow))

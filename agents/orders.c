@@ -23,7 +23,7 @@ static const char *parse_work(struct order *order, const struct work **work)
     if (strcmp(transport, "tcp") != 0 && strcmp(transport, "udp") != 0)
         return "transport: expected tcp or udp";
     if (test != NULL && (*test == '\0' || (work_find(test, "tcp") == NULL && work_find(test, "udp") == NULL)))
-        return "test: expected pingpong, blast, file, connect, requests or probe";
+        return "test: expected pingpong, blast, file, connect, requests, burst or probe";
     *work = work_find(test == NULL ? "" : test, transport);
     if (*work == NULL)
         return *transport == 't' ? "transport: such a test goes over udp" : "transport: such a test goes over tcp";
@@ -67,6 +67,7 @@ static const char *parse_endpoint(struct order *order, bool sender, struct reque
         {sender ? NULL : "last_port", 1, 65535, &request->last_port, true},
         {work->size_high > 0 ? "size" : NULL, work->size_low, work->size_high, &request->size, false},
         {work->scheduled ? "reply" : NULL, work->size_low, work->size_high, &request->reply, false},
+        {work->by_burst ? "length" : NULL, 1, BURST_MAX, &request->length, false},
         {work->trips && !work->connects && !work->scheduled ? "busy" : NULL, 0, 1, &request->busy, true},
         {work->disk ? "disk" : NULL, 0, 1, &request->disk, false},
         {work->copies && sender ? "zerocopy" : NULL, 0, 1, &request->zerocopy, true},

@@ -80,7 +80,8 @@ static int write_samples(int64_t id, const struct flow *flow, int from)
 {
     int columns = flow_columns(flow);
     int row = from;
-    const char *names = flow->sender && flow->work->paced ? "answered\",\"rtt_ns"
+    const char *names = flow->work->by_burst ? "bytes\",\"span_ns"
+                        : flow->sender && flow->work->paced ? "answered\",\"rtt_ns"
                         : flow_samples_highest(flow) ? "bytes\",\"highest"
                         : columns == COLUMNS_SUBFLOWS ? "bytes\",\"retransmits"
                         : columns == COLUMNS_ADVERTISED ? "bytes\",\"retransmits\",\"rtt_us\",\"cwnd\",\"mss\",\"advertised_window"

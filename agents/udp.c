@@ -90,7 +90,7 @@ static int connect_socket(struct flow *flow, int *reserved)
 int udp_open(struct flow *flow, int *reserved)
 {
     int large = RECEIVER_BYTES, error = connect_socket(flow, reserved);
-    bool large_buffer = !flow->work->messages && !flow->sender && flow->window.bytes < 0;
+    bool large_buffer = (!flow->work->messages || flow->work->by_burst) && !flow->sender && flow->window.bytes < 0;
 
     if (error != 0)
         return error;

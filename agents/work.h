@@ -30,10 +30,11 @@ struct work {
     bool connects;               /* the sender opens further connections, one after the other, to a listening socket of the receiver */
     bool scheduled;              /* the sender begins messages at given times, whether or not earlier ones were answered (requests.c) */
     bool bursts;                 /* the receiver counts consecutive lost datagrams */
+    bool by_burst;               /* the sender sends `length` datagrams at once per interval; both ends write a row per burst */
 };
 
 extern const struct work stream_work, pingpong_work, blast_work, file_work, connect_work, requests_work, udp_stream_work, udp_pingpong_work,
-    probe_work;
+    probe_work, burst_work;
 
 /* Return the kind with this name over this transport, or NULL. */
 const struct work *work_find(const char *name, const char *transport);

@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from rigctl.figures.bursts import BURST_FIGURES
 from rigctl.figures.ceilings import CEILING_FIGURES
 from rigctl.figures.connections import CONNECTION_FIGURES
 from rigctl.figures.counters import COUNTER_FIGURES
@@ -49,6 +50,8 @@ _TRAFFIC_NAMES: Final = (
     "close",
     "reply",
     "per_second",
+    "length",
+    "interval",
     "engine",
 )
 _TRAFFIC: Final = tuple(SETTINGS[name] for name in _TRAFFIC_NAMES)
@@ -123,6 +126,7 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
     *MESSAGE_FIGURES,
     *CONNECTION_FIGURES,
     *REQUEST_FIGURES,
+    *BURST_FIGURES,
     DataColumn(
         name="app_rtt_bucket_low_us",
         unit="us",

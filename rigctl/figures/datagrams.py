@@ -10,6 +10,7 @@ from rigctl.records import Datagrams, Side
 from rigctl.settings.setting import MEASURED, PHASED
 
 _UDP: Final = ("udp",)
+_DATAGRAMS: Final = ("udp", "burst")
 
 
 def _of_sent(name: str) -> Callable[[FlowGroup], int | None]:
@@ -73,7 +74,7 @@ LOST: Final = Figure(
     levels=MEASURED | PHASED,
     meaning="datagrams that were sent and did not arrive",
     compute=_count_lost,
-    kinds=_UDP,
+    kinds=_DATAGRAMS,
 )
 LOSS: Final = Figure(
     name="loss_pct",
@@ -82,7 +83,7 @@ LOSS: Final = Figure(
     meaning="share of sent datagrams that were lost",
     digits=4,
     compute=_loss_pct,
-    kinds=_UDP,
+    kinds=_DATAGRAMS,
     watched=True,
 )
 LOSS_BURST: Final = Figure(
@@ -100,7 +101,7 @@ REORDERED: Final = Figure(
     levels=MEASURED,
     meaning="datagrams that arrived after a later one (RFC 4737)",
     compute=_of_received("reordered"),
-    kinds=_UDP,
+    kinds=_DATAGRAMS,
 )
 DUPLICATES: Final = Figure(
     name="duplicates",
@@ -108,7 +109,7 @@ DUPLICATES: Final = Figure(
     levels=MEASURED,
     meaning="further copies of datagrams that had already arrived",
     compute=_of_received("duplicates"),
-    kinds=_UDP,
+    kinds=_DATAGRAMS,
 )
 JITTER: Final = Figure(
     name="jitter_us",
@@ -135,7 +136,7 @@ SENDER_DROPS: Final = Figure(
     levels=MEASURED,
     meaning="datagrams that the senders' own queues refused; they do not count as sent",
     compute=_of_sent("refused"),
-    kinds=_UDP,
+    kinds=_DATAGRAMS,
 )
 RECEIVER_DROPS: Final = Figure(
     name="receiver_drops",
@@ -143,7 +144,7 @@ RECEIVER_DROPS: Final = Figure(
     levels=MEASURED,
     meaning="datagrams that the receivers' kernels dropped because a socket buffer was full",
     compute=_of_received("overflow"),
-    kinds=_UDP,
+    kinds=_DATAGRAMS,
 )
 DATAGRAM_FIGURES: Final = (
     SENT_MBPS,

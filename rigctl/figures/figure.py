@@ -5,12 +5,14 @@ Columns that need more than a number of each pair are made in `rigctl.report.tab
 of what is requested.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
-from rigctl.base.values import mean
+from rigctl.base.values import group_by, mean
+from rigctl.model.bursts import PortBursts, port_bursts
+from rigctl.model.frames import Packet
 from rigctl.model.latency import Buckets, Phase, merge_histograms, probes_before_load, probes_under_load
 from rigctl.records import Cell, Datagrams, Flow, Probes, Side
 from rigctl.settings.setting import MEASURED, DataColumn, Ends, Level
@@ -22,6 +24,22 @@ ALL_LEVELS: Final = frozenset(Level)
 TESTS: Final = frozenset({Level.CELLS, Level.PAIRS})
 TCP_LEVELS: Final = frozenset({*MEASURED, Level.INTERVALS})
 TCP_AND_UDP: Final = ("tcp", "udp")
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """The links of a group's flows, as far as they are known besides the reports on the flows."""
+
+    links_bps: Mapping[str, int | None] = field(default_factory=dict)  # rate of each node's link
+    packet: Packet = field(default_factory=lambda: Packet("udp"))
+    paused: bool = False  # True if a card or a switch port counted pause frames meanwhile
+
+    def frame_bytes(self, payload: int) -> int:
+        """Return the size of a datagram's frame as switches count it."""
+        return self.packet.frame_bytes(payload)
+
+    def wire_bytes(self, payload: int) -> int:
+        return self.packet.wire_bytes(payload)
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,7 @@ class FlowGroup:
     whole: bool = True  # False if the report of a flow is missing
     probes: Sequence[Probes] = ()
     window_ns: tuple[int, int] | None = None
+    wire: Wire = Wire()
 
     @cached_property
     def senders(self) -> list[Side]:
@@ -64,6 +83,20 @@ class FlowGroup:
             for flow in self.flows
         ]
         return counted if self.whole and any(sent for sent, _ in counted) else []
+
+    @cached_property
+    def ports(self) -> list[PortBursts]:
+        """Return the bursts to each receiver; empty if a flow to one of them is not in this group."""
+        size = self.cell.message_bytes
+        if not self.cell.kind.by_burst or not size or not self.whole:
+            return []
+        by_receiver = group_by(self.flows, lambda flow: flow.stream.receiver)
+        for receiver, own in by_receiver.items():
+            senders = [stream for stream in self.cell.streams if stream.receiver == receiver]
+            if len(own) != len(senders) * self.cell.parallel:
+                return []
+        bits = 8 * self.wire.wire_bytes(size)
+        return [port_bursts(own, size, bits, self.wire.links_bps) for own in by_receiver.values()]
 
     @cached_property
     def repetitions(self) -> float | None:

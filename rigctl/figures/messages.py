@@ -9,7 +9,7 @@ from rigctl.figures.times import times_of
 from rigctl.records import RoundTrips
 from rigctl.settings.setting import ONLY_FLOWS
 
-_MESSAGES: Final = ("pingpong", "blast", "file", "connect", "requests")
+_MESSAGES: Final = ("pingpong", "blast", "file", "connect", "requests", "burst")
 _TRIPS: Final = ("pingpong",)
 
 
@@ -26,7 +26,7 @@ def _time_taken_s(group: FlowGroup) -> float | None:
 
 def _bytes_per_s(group: FlowGroup) -> float | None:
     count, elapsed_s = _count(group), _time_taken_s(group)
-    if group.cell.kind.connects or group.cell.kind.scheduled:
+    if group.cell.kind.connects or group.cell.kind.scheduled or group.cell.kind.by_burst:
         return None
     return count * (group.cell.message_bytes or 0) / elapsed_s if count is not None and elapsed_s else None
 
@@ -177,7 +177,8 @@ MESSAGE_FIGURES: Final = (
         name="messages",
         unit="",
         levels=ONLY_FLOWS,
-        meaning="messages sent; in tests pingpong and requests, those answered; in connect, connections completed",
+        meaning="messages sent; in tests pingpong and requests, those answered; in connect, connections completed; in "
+        "burst, datagrams",
         compute=_count,
     ),
     ELAPSED,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from rigctl.model.bursts import drained_ms
 from rigctl.model.latency import PROBE_BYTES, probe_interval_ms
 from rigctl.model.trials import searched_setting
 from rigctl.protocol.orders import Sockets, encode
@@ -79,7 +80,7 @@ def sockets(
     return Sockets(
         channel.token,
         flows=cell.parallel,
-        interval_ms=interval_ms,
+        interval_ms=drained_ms(cell) if cell.kind.by_burst else interval_ms,  # a row of samples for each burst
         wait_ms=wait_ms,
         settings=Settings(
             (setting, value if order.of_end is None else order.of_end(value, sends))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from rigctl.base.values import total
 from rigctl.model.bonds import bond_of_facts
 from rigctl.model.trials import searched_setting
 from rigctl.model.window import CommonWindow
@@ -26,6 +27,9 @@ _LATE_SHARE: Final = 0.1
 """Late flows may shorten the measurement interval by this share of the planned time, whatever `max_skew` is."""
 _FILE_PIECE: Final = 64 * 1024
 """The sender of a file counts in pieces of this many bytes (docs/reference/agent-protocol.md, "Files")."""
+
+
+_SHORTER_BURSTS: Final = "Send shorter bursts, or give its queue more room (`ip link set INTERFACE txqueuelen N`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,10 @@ def reason_unfinished(cell: Cell, flows: Sequence[Flow]) -> str | None:
         return _none_connected(cell, flows)
     if cell.kind.scheduled:
         return _none_answered(cell, flows)
+    if cell.kind.by_burst:
+        return next(
+            (f"{flow.pair}: no burst was sent in {cell.sending_s:g} s" for flow in flows if not _sent(flow)), None
+        )
     if cell.message_bytes is None:
         return "the plan does not give the message size"
     wanted = cell[ITERATIONS]
@@ -115,6 +123,30 @@ def _none_answered(cell: Cell, flows: Sequence[Flow]) -> str | None:
             return f"{flow.pair}: none of {due:,} requests was answered within {cell.sending_s:g} s, or 2 s later"
         if wanted is not None and due < wanted:
             return f"{flow.pair}: {due:,} of {wanted:,} requests were due in {cell.sending_s:g} s. Give it longer"
+    return None
+
+
+def _sent(flow: Flow) -> int:
+    return 0 if flow.sender is None else flow.sender.bytes
+
+
+def broken_bursts_reason(cell: Cell, flows: Sequence[Flow], nodes: Sequence[NodeUsage]) -> str | None:
+    """Return why bursts did not reach the network as sent, so that they say nothing about it; None if they did."""
+    if not cell.kind.by_burst:
+        return None
+    for flow in flows:
+        refused = flow.sender.datagrams.refused if flow.sender is not None and flow.sender.datagrams is not None else 0
+        if refused:
+            return f"{flow.stream.sender}: its own queue refused {refused:,} datagrams. {_SHORTER_BURSTS}"
+    for stream, own in by_stream(flows).items():
+        nic = next((usage.nic for usage in nodes if usage.node == stream.sender), None)
+        for name in ("queue_drops", "tx_dropped") if nic is not None else ():
+            if dropped := getattr(nic, name):
+                return f"{stream.sender}: its own queue or card dropped {dropped:,} frames ({name}). {_SHORTER_BURSTS}"
+        sent = total(flow.sender.datagrams.count for flow in own if flow.sender and flow.sender.datagrams)
+        passed = None if nic is None else nic.tx_packets
+        if sent is not None and passed is not None and passed < sent:
+            return f"{stream.sender}: its card sent {passed:,} frames of {sent:,} datagrams"
     return None
 
 

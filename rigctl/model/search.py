@@ -98,7 +98,19 @@ def _between(searched: Searched, trials: Sequence[Trial], bounds: Mapping[float,
     first = trials[0]
     if len(trials) == 1 and first.asked is None and first.arrived and low < first.arrived < high:
         return max(searched.least, round(first.arrived))
+    if searched.near and (load := _near(trials, low, high)) is not None:
+        return load
     return max(searched.least, round(searched.between(low, high) if low else high / searched.growth))
+
+
+def _near(trials: Sequence[Trial], low: float, high: float) -> int | None:
+    """Return the load that the lowest failed trial makes likely, or the next one beside it; None if none is left."""
+    failed = [trial for trial in trials if not trial.passed and trial.load is not None and trial.arrived is not None]
+    nearest = min(failed, key=lambda trial: trial.load or 0.0, default=None)
+    if nearest is None or nearest.arrived is None:
+        return None
+    likely, steps = int(nearest.arrived), (0, *(sign * 2**power for power in range(20) for sign in (1, -1)))
+    return next((likely + step for step in steps if low < likely + step < high), None)
 
 
 def _higher(searched: Searched, trials: Sequence[Trial], low: float) -> int | None:

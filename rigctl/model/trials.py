@@ -10,11 +10,13 @@ from math import ceil
 from statistics import fmean, geometric_mean
 from typing import Any, Final
 
-from rigctl.base.values import divide, least, most, total
+from rigctl.base.values import divide, group_by, least, most, total
+from rigctl.model.bursts import longest_in_time, port_bursts
+from rigctl.model.frames import Packet
 from rigctl.model.latency import LEAST_TIMES, merge_histograms, percentile_of_due_ns
 from rigctl.records import Cell, Flow, Repetition, RequestCounts, RunPlan, Status, by_stream
-from rigctl.settings import MAX, PER_SECOND, RATE, Setting
-from rigctl.settings.traffic import MOST_PER_SECOND
+from rigctl.settings import LENGTH, MAX, PER_SECOND, RATE, Setting
+from rigctl.settings.traffic import MAX_BURST, MOST_PER_SECOND
 
 _STEADY: Final = 0.99
 """A trial counts at the rate that was sent if the senders sent less than this share of the rate asked for."""
@@ -77,10 +79,12 @@ class Searched:
     trial: Callable[[RunPlan, Cell, Repetition], Trial]
     least: int  # lowest load that is tried
     most: int | None = None  # highest load that is tried; None: no bound
+    most_of: Callable[[Cell], int | None] | None = None  # computes `most` for a test; None: the same for all tests
     first: Callable[[Cell], int | None] = lambda _: None  # load of the first trial; None: as high as the senders can
     growth: float = 2.0  # next load ÷ last load, as long as all trials pass, or all fail
     between: Callable[[float, float], float] = _middle  # next load, between the highest passed and the lowest failed
     precision: float = 0.0  # the search ends when these are within this share, or differ by 1
+    near: bool = False  # True: what arrived in a failed trial is about the highest load that passes
 
     def close_enough(self, low: float, high: float) -> bool:
         """Tell whether no load between a passed and a failed one needs to be tried."""
@@ -225,12 +229,60 @@ RATE_OF_REQUESTS: Final = Searched(
     between=lambda low, high: geometric_mean((low, high)),
     precision=0.02,
 )
-SEARCHED: Final = (RATE_OF_DATAGRAMS, RATE_OF_REQUESTS)
+
+
+def _burst_trial(plan: RunPlan, cell: Cell, repetition: Repetition) -> Trial:
+    """Return a repetition as a trial of a length of bursts: it passes if no datagram of any burst was lost.
+
+    What a full socket of a receiver drops says nothing of the port: such a trial does not pass. `arrived` is the length
+    that its bursts with loss make likely.
+    """
+    asked, size = repetition.load, cell.message_bytes or 1
+    unknown = Trial(repetition.repetition, asked, None, load=asked, reason=repetition.reason)
+    if repetition.status is not Status.OK:
+        return unknown
+    bits = 8 * Packet("udp", plan.ip_version).wire_bytes(size)
+    by_receiver = group_by(repetition.flows, lambda flow: flow.stream.receiver).values()
+    ports = [(port_bursts(own, size, bits, {}), len(own)) for own in by_receiver]
+    bursts = [burst for port, _ in ports for burst in port.bursts]
+    if not bursts or not all(port.bursts for port, _ in ports):
+        return unknown
+    sent, received = sum(burst.sent for burst in bursts), sum(burst.received for burst in bursts)
+    sides = [flow.receiver for flow in repetition.flows if flow.receiver is not None]
+    full = any(side.datagrams.overflow for side in sides if side.datagrams is not None)
+    likely = least(divide(port.longest, flows) for port, flows in ports)
+    return Trial(
+        repetition.repetition,
+        asked,
+        asked,
+        load=asked,
+        passed=sent == received and not full,
+        reason="the socket of a receiver was full" if full else None,
+        arrived=likely,
+        loss=(sent - received) / sent,
+    )
+
+
+_FIRST_LENGTH: Final = 64
+LENGTH_OF_BURSTS: Final = Searched(
+    LENGTH,
+    _burst_trial,
+    least=1,
+    most=MAX_BURST,
+    most_of=lambda cell: min(MAX_BURST, longest_in_time(cell)),
+    first=lambda cell: min(_FIRST_LENGTH, longest_in_time(cell)),
+    growth=4.0,
+    near=True,
+)
+SEARCHED: Final = (RATE_OF_DATAGRAMS, RATE_OF_REQUESTS, LENGTH_OF_BURSTS)
 
 
 def searched_setting(row: Cell | Mapping[Any, Any]) -> Searched | None:
     """Return which setting of a test (or of a row of the matrix) is searched for; None for a test without a search."""
-    return next((each for each in SEARCHED if row[each.setting] == MAX), None)
+    found = next((each for each in SEARCHED if row[each.setting] == MAX), None)
+    if found is None or found.most_of is None or not isinstance(row, Cell):
+        return found
+    return replace(found, most=found.most_of(row))
 
 
 def at_load(cell: Cell, load: int | None) -> Cell:

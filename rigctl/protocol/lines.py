@@ -35,6 +35,7 @@ _COLUMNS: Final = (
     (*_SENDER_COLUMNS, "advertised_window"),
     _SENDER_COLUMNS[:3],  # samples of a sender with several subflows
     ("t_ns", "answered", "rtt_ns"),  # samples of a sender of probes
+    (*_RECEIVER_COLUMNS, "span_ns"),  # a row for each burst
 )
 
 

@@ -122,7 +122,7 @@ class Sockets:
     settings: Settings = NO_SETTINGS  # only settings with an order key (rigctl.settings.Setting.order)
     interface: str | None = None  # interface whose counters go into the report
     transport: str | None = None  # "udp", or None for TCP
-    test: str | None = None  # "pingpong", "blast", "file", "connect" or "requests"; None for a stream
+    test: str | None = None  # "pingpong", "blast", "file", "connect", "requests" or "burst"; None for a stream
     size: int | None = None  # bytes of a message, datagram or file
     disk: bool | None = None  # file tests: read or write a file in `folder`, not memory
     folder: str | None = None  # path that the caller has encoded by `encode`

@@ -107,6 +107,7 @@ class Cell:
     group: int | None = None  # number of the first of the tests measured together; None: measured alone
     start_s: float = 0.0  # when the flows start, in s after the start of the test; only classes start later
     stop_s: float | None = None  # when the flows stop, in s after the start of the test; None: at its end
+    frame_ns: int | None = None  # bursts: time for which the slowest link carries a datagram; None: unknown
 
     def __getitem__(self, setting: Setting[_T]) -> _T:
         """Return the requested value of a setting; None if not requested."""

@@ -17,6 +17,7 @@ from rigctl.base.values import common_value, divide, group_by, least, total, tot
 from rigctl.figures import FIGURES, Figure, FlowGroup, Level, combine_streams
 from rigctl.figures.ceilings import CEILING, EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.effective import WINDOW_EFFECTIVE
+from rigctl.figures.figure import Wire
 from rigctl.figures.messages import THROUGHPUT, over_flows
 from rigctl.figures.streams import FAIRNESS, GOODPUT, GOODPUT_LEAST, GOODPUT_MEDIAN, LONGEST_GAP
 from rigctl.limits.hosts import BUSY_COLUMNS, Processors, busy_of, effective_window, processors_of_node
@@ -31,8 +32,10 @@ from rigctl.limits.links import (
     mss_below_mtu,
     several_links,
     trunk_link,
+    vlan_tags,
 )
 from rigctl.limits.rules import Evidence
+from rigctl.model.frames import Packet
 from rigctl.model.repeating import value_of
 from rigctl.model.trials import at_load, searched_setting, trial_of
 from rigctl.model.window import CommonWindow, cut_to_window
@@ -91,7 +94,7 @@ class StreamDerivation:
         self._derived, self.stream, self.flows = derived, stream, flows
         repetition = derived.repetition
         probes = [probes for probes in repetition.probes if probes.stream == stream]
-        self.group = FlowGroup(derived.tried, flows, whole, probes, repetition.window_ns)
+        self.group = FlowGroup(derived.tried, flows, whole, probes, repetition.window_ns, derived.wire)
 
     def figure(self, figure: Figure[Any]) -> Any:  # noqa: ANN401 — figures have values of any type
         """Return the value of a figure; None if it is unknown, or if it is not a figure of a stream."""
@@ -271,7 +274,7 @@ class Derivation:
         repetition, streams = self.repetition, self.cell.streams
         flows = [flow for own in self._flows.values() for flow in own]
         whole = len(flows) == len(streams) * self.cell.parallel
-        group = FlowGroup(self.tried, flows, whole, repetition.probes, repetition.window_ns)
+        group = FlowGroup(self.tried, flows, whole, repetition.probes, repetition.window_ns, self.wire)
         made: dict[str, Any] = {
             GOODPUT_MEDIAN.name: divide(repetition.goodput_median_bps, 1e6),
             **_spread([own[GOODPUT.name] for own in of_streams]),
@@ -303,6 +306,20 @@ class Derivation:
         """Return the links of all nodes that send or receive, and the link between the switches (trunk)."""
         nodes = {node for one in self.streams.values() for node in (one.path.sender, one.path.receiver)}
         return Links({node: link_rate_bps(self.info, node) for node in nodes}, trunk_link(self.info.plan))
+
+    @cached_property
+    def wire(self) -> Wire:
+        """Return what is known of the links of a test's flows. Only figures of bursts ask for it."""
+        if not self.cell.kind.by_burst:
+            return Wire()
+        nodes = self.cell.nodes
+        counted = [wire_counts(self.info, self.repetition, node) for node in nodes]
+        tags = max(vlan_tags(self.info, node) for node in nodes)
+        return Wire(
+            {node: link_rate_bps(self.info, node) for node in nodes},
+            Packet("udp", self.info.ip_version, tags=tags),
+            any(each is not None and (each.paused or each.asks) for each in counted),
+        )
 
     @cached_property
     def taken(self) -> LinkShares:

@@ -174,7 +174,7 @@ class ByAgent:
         ends = {name: self._nodes.end(name, agent) for name, agent in self._agents.items()}
 
         async def connect(channel: StreamEnds) -> None:
-            cell = self._order_of[channel.traffic_class].cell
+            cell = self._order_of[channel.traffic_class].tried
             port = await connect_stream(cell, channel, ends, interval_ms(self._duration_s))
             self._ports[channel.endpoint] = port
 

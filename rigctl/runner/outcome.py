@@ -15,7 +15,7 @@ from rigctl.base.files import put
 from rigctl.base.values import total
 from rigctl.measure.orders import StreamEnds
 from rigctl.model.capture import retransmits_seen
-from rigctl.model.contract import impossible_reason, invalid_reason, reason_unfinished
+from rigctl.model.contract import broken_bursts_reason, impossible_reason, invalid_reason, reason_unfinished
 from rigctl.model.window import CommonWindow, common_window, cut_to_window, median_goodput_bps
 from rigctl.protocol.report import EndpointReport
 from rigctl.records import Capture, Cell, Flow, NodeUsage, Probes, Repetition, Series, Side, Status
@@ -190,6 +190,7 @@ def _judge(
     if cell.in_messages and (unfinished := reason_unfinished(cell, measured.flows)) is not None:
         return Status.FAILED, unfinished
     reason = None if cell.in_messages else invalid_reason(cell, window, measured.usage, max_skew_s, measured.skew_known)
+    reason = reason or broken_bursts_reason(cell, measured.flows, measured.usage)
     reason = reason or impossible_reason(cell, measured.flows)
     return (Status.OK if reason is None else Status.INVALID), reason
 

@@ -11,7 +11,7 @@ from rigctl.base.logs import learn
 from rigctl.base.units import format_bytes
 from rigctl.base.values import mean_of_all, total
 from rigctl.display.layout import short_rate
-from rigctl.figures import FlowGroup
+from rigctl.figures import Figure, FlowGroup
 from rigctl.figures.connections import PER_S
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, THROUGHPUT, over_flows
@@ -70,7 +70,7 @@ def _call_each(listeners: Sequence[Callable[..., None]], *event: object) -> None
 def _words(cell: Cell, pairs: Literal["count", "names"]) -> dict[str, str]:
     """Return the settings of a test as texts, by name of the setting."""
     words = records.settings_words(cell, pairs)
-    if cell.in_messages and cell.message_bytes is not None and not cell.kind.connects:
+    if cell.kind.pooled and cell.message_bytes is not None and not cell.kind.connects:
         times = f"{cell[ITERATIONS]:,} × " if cell[ITERATIONS] is not None else ""
         words["messages"] = f"{times}{format_bytes(cell.message_bytes)}"
         words.pop("size", None)  # the size of a ping-pong by UDP is its message size
@@ -211,7 +211,7 @@ class Columns:
         texts |= {name: text for name, text in notes.items() if name in texts}
         if result.status is Status.OK:
             values = stream_values(cell, result)
-            whole = mean_of_all(values) if _is_timed(cell) else total(values)
+            whole = mean_of_all(values) if _is_timed(cell) or cell.kind.by_burst else total(values)
             texts |= self._figures(_unit(cell), values, whole) | _counts(cell, result.flows)
         return self._line(texts, ", ".join(others if result.reason is None else [reason_text(result)]))
 
@@ -250,11 +250,13 @@ def _unit(cell: Cell) -> str:
         return "Connections/s"
     if _counts_requests(cell):
         return "Requests/s"
+    if cell.kind.by_burst:
+        return "Lost %"
     return _MBPS if not cell.in_messages else "Median µs" if _is_timed(cell) else "MB/s"
 
 
 def stream_values(cell: Cell, result: Repetition) -> list[float | None]:
-    """Return a value per stream in the unit of `cell`: Mbit/s, median round trip in µs, or MB/s; None if unknown."""
+    """Return a value per stream in the unit of `cell`: Mbit/s, median time in µs, MB/s, or % lost; None if unknown."""
     flows = records.by_stream(result.flows)
     if _counts_requests(cell):
         tried = at_load(cell, result.load)
@@ -262,13 +264,15 @@ def stream_values(cell: Cell, result: Repetition) -> list[float | None]:
     return [_value(cell, flows.get(stream, ()), result.window_s) for stream in cell.streams]
 
 
+_OF_KIND: Final[Mapping[str, Figure[float]]] = {"connect": PER_S, "requests": REQUEST_P50, "burst": LOSS}
+"""Maps a kind of test to the figure of a stream in the progress table."""
+
+
 def _value(cell: Cell, flows: Sequence[Flow], window_s: float | None) -> float | None:
     if len(flows) != cell.parallel:
         return None
-    if cell.kind.connects:
-        return PER_S.of(FlowGroup(cell, flows))
-    if cell.kind.scheduled:
-        return REQUEST_P50.of(FlowGroup(cell, flows))
+    if (figure := _OF_KIND.get(cell.test)) is not None:
+        return figure.of(FlowGroup(cell, flows))
     if cell.kind.round_trips:
         return over_flows(ROUND_TRIP_P50, (FlowGroup(cell, [flow]) for flow in flows))
     if cell.in_messages:

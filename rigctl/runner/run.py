@@ -174,7 +174,8 @@ async def _run(work: _Work, orders: Sequence[MeasurementOrder], resumed: str | N
                 captures = work.captures / f"{file_name(plan.scenario_name)}-{run}"
                 bench = Bench(nodes, conditions, counters, captures, blocked)
                 await _measure_all(work, orders, run, bench)
-                while is_open_ended(plan) and (more := further_orders(plan, store.repetitions(run, samples=False))):
+                samples = any(cell.kind.by_burst for cell in plan.cells)  # their rows decide on the next trial
+                while is_open_ended(plan) and (more := further_orders(plan, store.repetitions(run, samples=samples))):
                     if any(searched_setting(order.cell) is None for order in more):
                         work.progress.say(f"measuring {len(more)} more repetitions, because those so far differ")
                     await _measure_all(work, more, run, bench)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from rigctl.base.values import group_by, least_of_all
+from rigctl.model.bursts import drained_ms
 from rigctl.model.latency import baseline_s
 from rigctl.model.trials import searched_setting
 from rigctl.records import MOST_TRIALS, Cell, RunPlan
@@ -90,6 +91,9 @@ def _time_of(cell: Cell, plan: RunPlan, message_s: float | None) -> RepetitionTi
     most_s, count = cell.duration_s + baseline_s(cell), cell[ITERATIONS]
     if count is None:
         return RepetitionTime(most_s, most_s, most_s)
+    if cell.kind.by_burst:
+        bursts_s = min(most_s, count * drained_ms(cell) / 1e3)
+        return RepetitionTime(bursts_s, most_s, bursts_s)
     per_second = cell[PER_SECOND]
     if cell.kind.scheduled and isinstance(per_second, int):
         due_s = min(most_s, count * cell.parallel / per_second)

@@ -12,6 +12,7 @@ from rigctl.conditions.condition import condition_of
 from rigctl.records import REQUESTED, Against, Cell, Condition, Retest, RunPlan, Until
 from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
+from rigctl.scenario.bursts import burst_mistakes, with_frame_times
 from rigctl.scenario.classes import Test, class_mistakes, classes_of, tests_of_classes, time_mistakes
 from rigctl.scenario.expectations import expect_mistakes, expectations_of, with_classes_apart
 from rigctl.scenario.matrix import AxisMatrix, expand_matrix, with_axis, with_conditions, with_settings
@@ -77,8 +78,10 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
         raise MistakesError([*sort_mistakes(found), *([_lacking_nodes(path, rig, overrides)] if foreign else [])])
     tests, against = _tests(changes.located(document), model, rig, matrix, changes)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
-    plan = with_rates(_plan(path, document, model, tests, rig=rig, overrides=overrides))
-    found = [*share_mistakes(changes.located(document), matrix, tests, plan), *port_mistakes(plan.cells, rig)]
+    plan = with_frame_times(with_rates(_plan(path, document, model, tests, rig=rig, overrides=overrides)))
+    located = changes.located(document)
+    found = [*share_mistakes(located, matrix, tests, plan), *port_mistakes(plan.cells, rig)]
+    found += burst_mistakes(located, matrix, tests, plan)
     if found:
         raise MistakesError(found)
     return replace(plan, title=changes.title(model.title, path.stem), against=against), rig
@@ -194,7 +197,7 @@ def _cell(number: int, test: Test, model: ScenarioKeys, conditions: Mapping[str,
     if kind.scheduled:
         row |= {REPLY: row[REPLY] or row[SIZE], NODELAY: row[NODELAY] is not False}
     size = 1 if kind.connects else row[SIZE]
-    if size is None and kind.counts == "datagrams":
+    if size is None and kind.transport == "udp":
         size = fitting_bytes(rig, taken, condition)
     return Cell(
         number=number,

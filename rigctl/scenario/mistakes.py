@@ -124,7 +124,7 @@ def fitting_bytes(rig: Rig, pairs: Sequence[Pair], condition: Condition | None) 
 
 def datagram_mistakes(document: YamlDocument, tests: Sequence[Test], rig: Rig) -> Iterator[Mistake]:
     """Yield mistakes for tests without a size of datagrams if the rig file lacks an MTU to compute the size from."""
-    unsized = [test for test in tests if test.kind.counts == "datagrams" and test.row[SIZE] is None]
+    unsized = [test for test in tests if test.kind.transport == "udp" and test.row[SIZE] is None]
     for test in {test.traffic_class: test for test in reversed(unsized)}.values():
         if any(fitting_bytes(rig, pairs, None) is None for pairs in {other.pairs for other in unsized}):
             what = "needs the size of its datagrams (as size: 1472), because the rig file has no MTU."

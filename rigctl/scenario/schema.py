@@ -353,7 +353,7 @@ class ScenarioKeys(YamlSection):
     test: Annotated[str, _TEST, WithJsonSchema({"enum": list(KINDS)})] = Field(
         "tcp",
         description="What is measured: tcp or udp (goodput), pingpong or blast (messages), file (a transfer), "
-        "connect (connections) or requests (their time at a given rate).",
+        "connect (connections), requests (their time at a given rate) or burst (the buffer of a port).",
         examples=["tcp"],
     )
     bins: Annotated[float | None, validator_for(_bins), WithJsonSchema(_DURATION_SCHEMA)] = Field(

@@ -24,6 +24,7 @@ class Kind:
     round_trips: bool = False  # True if each message is answered and its round-trip time measured
     connects: bool = False  # True if the sender opens connections, one after the other; each counts as one message
     scheduled: bool = False  # True if the sender begins messages at equal intervals, and each is answered
+    by_burst: bool = False  # True if the sender sends bursts, each of many datagrams at once; each counts as a message
     # Assumed speed of a disk, for the longest time to create files before the start. None: the kind has no files.
     prepare_bytes_per_s: int | None = None
 
@@ -31,6 +32,11 @@ class Kind:
     def in_messages(self) -> bool:
         """Tell whether tests count messages; other tests count the bytes of streams during a measurement interval."""
         return self.counts == "messages"
+
+    @property
+    def pooled(self) -> bool:
+        """Tell whether figures are computed over the messages of all repetitions, not as means over repetitions."""
+        return self.in_messages and not self.by_burst
 
     @property
     def files(self) -> bool:
@@ -56,9 +62,21 @@ CONNECT: Final = Kind("connect", "Connections", "messages", "connections", order
 REQUESTS: Final = Kind(
     "requests", "Requests", "messages", "requests", order="requests", sizes=(1, 2**24), scheduled=True
 )
+BURSTS: Final = Kind(
+    "burst",
+    "Bursts",
+    "messages",
+    "bursts",
+    transport="udp",
+    order="burst",
+    sizes=(16, MAX_DATAGRAM),
+    by_burst=True,
+)
 FILE: Final = Kind("file", "File transfer", "messages", "files", bins=True, order="file", prepare_bytes_per_s=5_000_000)
 
-KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (TCP, UDP, PINGPONG, BLAST, FILE, CONNECT, REQUESTS)}
+KINDS: Final[dict[str, Kind]] = {
+    kind.name: kind for kind in (TCP, UDP, PINGPONG, BLAST, FILE, CONNECT, REQUESTS, BURSTS)
+}
 
 AGENT: Final = "agent"
 IPERF3: Final = "iperf3"

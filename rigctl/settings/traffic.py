@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from rigctl.base.units import format_bytes, format_rate, parse_bytes, parse_duration, parse_rate
-from rigctl.settings.kinds import AGENT, BLAST, CONNECT, FILE, PINGPONG, REQUESTS, TCP, UDP, Kind
+from rigctl.settings.kinds import AGENT, BLAST, BURSTS, CONNECT, FILE, PINGPONG, REQUESTS, TCP, UDP, Kind
 from rigctl.settings.setting import (
     BUCKETS,
     DEFAULT,
@@ -41,6 +41,7 @@ MAX_BURST: Final = 1_000_000
 MOST_PER_SECOND: Final = 1_000_000
 DEFAULT_PROBES_MS: Final = 20
 MIN_PROBES_MS, MAX_PROBES_MS = 1, 1000
+MIN_INTERVAL_MS, MAX_INTERVAL_MS = 10, 60_000
 
 
 def _rate(name: str, value: object) -> int | str:
@@ -87,6 +88,20 @@ def parse_latency(name: str, value: object) -> int | None:
     return int(interval_ms)
 
 
+def parse_interval(name: str, value: object) -> int:
+    """Return the ms between two bursts. Raise `FieldError` if the value is invalid."""
+    interval_ms = 0.0
+    if isinstance(value, str | float | int) and not isinstance(value, bool):
+        with suppress(ValueError):
+            interval_ms = round(parse_duration(value) * 1e3, 6)
+    if not MIN_INTERVAL_MS <= interval_ms <= MAX_INTERVAL_MS or interval_ms != int(interval_ms):
+        raise FieldError(
+            f"{name} {show_value(value)}: expected the time between two bursts, {MIN_INTERVAL_MS} ms to "
+            f"{MAX_INTERVAL_MS // 1000} s in whole ms, as in 200ms"
+        )
+    return int(interval_ms)
+
+
 def _refuse_rate(rate: int | str | None, kind: Kind) -> str | None:
     if kind is UDP or not isinstance(rate, str) or share_of_ceiling(rate) is not None:
         return None
@@ -115,9 +130,9 @@ def rate_words(rate: int | str | None) -> str:
 
 SIZE: Final[Setting[int | None]] = Setting(
     name="size",
-    meaning="Bytes of a message in tests pingpong and blast, of a request in requests, 1 to 16M; in udp the payload of "
-    "a datagram, 1 to 65507 (below 16 without order; default: what fits the MTU); in file the size of the file, up to "
-    "1048576M.",
+    meaning="Bytes of a message in tests pingpong and blast, of a request in requests, 1 to 16M; in udp and burst "
+    "the payload of a datagram, 1 to 65507 (below 16 without order; default: what fits the MTU); in file the size of "
+    "the file, up to 1048576M.",
     parse=lambda name, value: parse_between(name, value, parse_bytes, (1, _MAX_FILE), "1 to 1048576M", "64K"),
     text=default_or(format_bytes),
     schema={
@@ -131,25 +146,25 @@ SIZE: Final[Setting[int | None]] = Setting(
     unset=None,
     stored="message_bytes",
     spans="sizes",
-    kinds=(UDP, PINGPONG, BLAST, FILE, REQUESTS),
+    kinds=(UDP, PINGPONG, BLAST, FILE, REQUESTS, BURSTS),
     needed_by=(PINGPONG, BLAST, FILE, REQUESTS),
     columns=(
         DataColumn(
             name="message_bytes",
             unit="B",
             levels=MEASURED | BUCKETS,
-            meaning="size of a message, a request or a file; for udp the payload of a datagram",
+            meaning="size of a message, a request or a file; for udp and burst the payload of a datagram",
         ),
     ),
 )
 ITERATIONS: Final[Setting[int | None]] = Setting(
     name="iterations",
-    meaning="Messages, connections or requests of each flow, 1 to 1,000,000,000. Default: as many as the duration "
-    "allows.",
+    meaning="Messages, connections, requests or bursts of each flow, 1 to 1,000,000,000. Default: as many as the "
+    "duration allows.",
     parse=lambda name, value: parse_whole(name, value, 1, _MAX_ITERATIONS, 10_000),
     schema={"type": "integer", "minimum": 1, "maximum": _MAX_ITERATIONS, "examples": [10000]},
     unset=None,
-    kinds=(PINGPONG, BLAST, CONNECT, REQUESTS),
+    kinds=(PINGPONG, BLAST, CONNECT, REQUESTS, BURSTS),
     engines=(AGENT,),
     columns=(as_column("iterations", "", "requested number of messages per flow; empty: as many as the time allows"),),
     hint=". To measure more often use repeat",
@@ -309,6 +324,39 @@ REPLY: Final[Setting[int | None]] = Setting(
     order=OrderKey("reply", bounds=(1, _MAX_REPLY)),
     columns=(as_column("reply_bytes", "B", "size of the reply to a request"),),
     phrase=lambda size: f"reply {format_bytes(size or 0)}",
+)
+LENGTH: Final[Setting[int | str | None]] = Setting(
+    name="length",
+    meaning="Test burst: datagrams that each flow sends at once, 1 to 1,000,000; max searches the most of which none "
+    "is lost.",
+    parse=lambda name, value: MAX if value == MAX else parse_whole(name, value, 1, MAX_BURST, 100),
+    schema={
+        "anyOf": [RANGE_SCHEMA, {"type": "integer", "minimum": 1, "maximum": MAX_BURST}, {"const": MAX}],
+        "examples": [100, MAX],
+    },
+    unset=None,
+    type=(int, str),
+    spans="numbers",
+    kinds=(BURSTS,),
+    needed_by=(BURSTS,),
+    engines=(AGENT,),
+    # A check connects the flows of a search, too: with the shortest bursts.
+    order=OrderKey("length", bounds=(1, MAX_BURST), number=lambda length: length if isinstance(length, int) else 1),
+    phrase=lambda count: f"burst length {count}",
+    noun="burst length",
+)
+INTERVAL: Final[Setting[int | None]] = Setting(
+    name="interval",
+    meaning="Test burst: time from the beginning of one burst to that of the next, 10ms to 60s in whole ms, in which "
+    "the port must drain. Default: twice the time in which the slowest link carries a burst, at least 100ms.",
+    parse=parse_interval,
+    text=lambda interval_ms: DEFAULT if interval_ms is None else f"{interval_ms} ms",
+    schema={"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s)\s*$", "examples": ["200ms"]},
+    unset=None,
+    stored="burst_interval_ms",
+    kinds=(BURSTS,),
+    engines=(AGENT,),
+    columns=(as_column("burst_interval_ms", "ms", "time from one burst to the next"),),
 )
 LATENCY: Final[Setting[int | None]] = Setting(
     name="latency",

@@ -54,5 +54,5 @@ def checks(view: RunView) -> tuple[Check, ...]:
         if cell.number in measured
         for expectation in view.plan.expectations
         if cell.number in expectation.tests
-        for stream in (cell.streams if expectation.per_pair or cell.in_messages else (None,))
+        for stream in (cell.streams if expectation.per_pair or cell.kind.pooled else (None,))
     )

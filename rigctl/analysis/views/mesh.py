@@ -77,10 +77,10 @@ def of_streams(cells: Iterable[CellSummary]) -> Iterator[MeshTest]:
 def of_messages(results: Iterable[MessageResult]) -> Iterator[MeshTest]:
     """Yield each test that counts messages, and its result: round-trip times if they are answered, else goodput.
 
-    Tests that open connections, or begin requests at a given rate, have neither and are left out.
+    Tests that open connections, begin requests at a given rate, or send bursts have neither and are left out.
     """
     for result in results:
-        if result.cell.kind.connects or result.cell.kind.scheduled:
+        if result.cell.kind.connects or result.cell.kind.scheduled or result.cell.kind.by_burst:
             continue
         ends, number = result.stream.ends, result.cell.number
         again = result.retransmits_each

@@ -1,7 +1,7 @@
 """The value of each figure for each test and each stream of a run: what tables, JSON, and expectations tell.
 
 The value of a figure is the mean over valid repetitions, for a minimum or maximum the extreme value. Tests that count
-messages have values only per stream; their percentiles are over all round trips of the stream.
+messages, but those of bursts, have values only per stream; their percentiles are over all round trips of the stream.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -35,8 +35,8 @@ class ValuesOfTests:
 
     def __init__(self, view: RunView) -> None:
         self._plan = view.plan
-        in_messages = any(cell.in_messages for cell in view.plan.cells)
-        self._results = {(one.cell.number, one.stream): one for one in (view.messages if in_messages else ())}
+        pooled = any(cell.kind.pooled for cell in view.plan.cells)
+        self._results = {(one.cell.number, one.stream): one for one in (view.messages if pooled else ())}
         self._summaries = {one.cell.number: one for one in view.cells}
         self._counted = {repetition.cell for repetition in view.repetitions if repetition.status is Status.OK}
 
@@ -53,7 +53,7 @@ class ValuesOfTests:
             return summary.limit
         if name == LIMIT_DETAIL.name:
             return summary.verdict.detail
-        if not cell.in_messages:
+        if not cell.kind.pooled:
             value: Value = summary.results[_EVERY[name]]
             return value
         result = None if stream is None else self._results.get((cell.number, stream))
@@ -63,7 +63,7 @@ class ValuesOfTests:
 
     def each(self, cell: Cell, stream: Stream | None, name: str) -> tuple[float, ...]:
         """Return the known values of a figure, one per valid repetition; empty for tests that count messages."""
-        values = () if cell.in_messages else self._summary(cell, stream).results.each(_EVERY[name])
+        values = () if cell.kind.pooled else self._summary(cell, stream).results.each(_EVERY[name])
         return tuple(value for value in values if value is not None)
 
     def by_name(self) -> Iterator[FiguresOfTest]:

@@ -23,6 +23,7 @@ KINDS = {
     "connect with a rate": ("test=connect size=1 close=receiver", "per_second=500"),
     "udp": ("transport=udp size=400", "rate=5000000 bin_us=1000"),
     "udp as fast as it goes": ("transport=udp size=1472", ""),
+    "bursts": ("transport=udp test=burst size=400 length=200", ""),
     "udp pingpong": ("transport=udp test=pingpong size=64", ""),
 }
 

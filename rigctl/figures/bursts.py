@@ -150,9 +150,9 @@ BUFFER_ERROR: Final = Figure(
     name="buffer_error_frames",
     unit="",
     levels=MEASURED,
-    meaning="error of the buffer in frames: those that left the port while a burst came, at least one",
+    meaning="error of buffer_frames: the frames that left the port while a burst came, at least one",
     digits=1,
-    compute=lambda group: most((_passed(group), _LEAST_ERROR)) if _passed(group) is not None else None,
+    compute=lambda group: most((_passed(group), _LEAST_ERROR)) if _full(group) is not None else None,
     over_repetitions=most,
     kinds=_KIND,
 )

@@ -13,7 +13,7 @@ BUFFER_SHOWN: Final = note(
 BUFFER_AT_LEAST: Final = note(
     "buffer-at-least",
     "{ports}: no burst lost a datagram, up to {longest} of {size} bytes: the buffer may hold more than the {least} "
-    "frames that these needed.",
+    "frames ({bytes}) that these needed.",
     "Send longer bursts (length).",
     Weight.COMPARISON,
 )

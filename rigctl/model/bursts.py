@@ -27,6 +27,8 @@ _TIMES: Final = 2
 """A port has so many times as long as its link needs for a burst: what it dropped of the burst it need not send."""
 _LEAST_BURSTS: Final = 5
 """Bursts of a trial in a search, at least."""
+_MOSTLY: Final = 0.9
+"""Share of the time of a burst for which senders that do not begin and end together must fill the port."""
 _CLEARLY: Final = 1.02
 """Bursts without loss must have come by so much faster than the port drains, beyond the error of both rates."""
 
@@ -36,7 +38,8 @@ class Burst:
     """A burst of all senders to a port: frames sent and received, and the times from the first to the last in ns.
 
     A time is None if it is unknown, or if there were fewer than two frames. `over_ns` is the time in which frames came
-    faster than the port drains, and `over` how many came in this time; None if they never did.
+    faster than the port drains, `over` how many came in this time, `busy_ns` the time in which they came about as fast
+    or faster; None if they never came faster.
     """
 
     sent: int
@@ -45,6 +48,7 @@ class Burst:
     left_ns: float | None
     over_ns: float | None = None
     over: float | None = None
+    busy_ns: float | None = None
 
     @property
     def lossy(self) -> bool:
@@ -151,7 +155,7 @@ def port_bursts(flows: Sequence[Flow], size: int, wire_bits: int, links_bps: Map
         _burst(own, [came for _, came in known], number, sum(lengths), wire_bits, receiver_bps)
         for own, number in zip(parts, whole, strict=True)
     ]
-    return _judged(bursts, parts, len(flows))
+    return _judged(bursts, parts, len(flows), receiver_bps / wire_bits / 1e9 if receiver_bps else None)
 
 
 def _rows(side: Side | None, size: int) -> _Rows | None:
@@ -204,13 +208,17 @@ def _burst(
     return Burst(sent, count, came_ns, max(left_ns, slowest_ns) if left_ns > 0 else None)
 
 
-def _judged(bursts: Sequence[Burst], parts: Sequence[Sequence[_Part] | None], flows: int) -> PortBursts:
+def _judged(
+    bursts: Sequence[Burst], parts: Sequence[Sequence[_Part] | None], flows: int, link: float | None
+) -> PortBursts:
+    """Return the bursts with what follows from them. `link`: frames per ns that the link of the receiver carries."""
     lossy = [burst for burst in bursts if burst.lossy]
     drain = _middle((burst.received - 1) / burst.left_ns for burst in lossy or bursts if burst.left_ns)
-    over = tuple(
-        burst if own is None or drain is None else _with_overload(burst, own, drain)
-        for burst, own in zip(bursts, parts, strict=True)
-    )
+    over = _with_overloads(bursts, parts, drain)
+    shares = (burst.busy_ns / burst.came_ns for burst in over if burst.busy_ns is not None and burst.came_ns)
+    if (_middle(shares) or 1.0) < _MOSTLY:  # the port did not drain all the time at its full rate
+        drain = link
+        over = _with_overloads(bursts, parts, drain)
     arrival = _middle((burst.over - flows) / burst.over_ns for burst in over if burst.over_ns and burst.over)
     slow = _middle((burst.sent - 1) / burst.came_ns for burst in over if burst.came_ns)
     arrival = slow if arrival is None else arrival
@@ -229,19 +237,29 @@ def _judged(bursts: Sequence[Burst], parts: Sequence[Sequence[_Part] | None], fl
     )
 
 
+def _with_overloads(
+    bursts: Sequence[Burst], parts: Sequence[Sequence[_Part] | None], drain: float | None
+) -> tuple[Burst, ...]:
+    return tuple(
+        burst if own is None or drain is None else _with_overload(burst, own, drain)
+        for burst, own in zip(bursts, parts, strict=True)
+    )
+
+
 def _with_overload(burst: Burst, parts: Sequence[_Part], drain: float) -> Burst:
     """Return a burst with the time in which its frames came faster than `drain`, in frames per ns."""
     moments = sorted({moment for part in parts for moment in (part.first_ns, part.last_ns)})
-    full = [
-        (begin, end)
+    rates = [
+        (begin, end, sum(part.rate for part in parts if part.first_ns <= begin and part.last_ns >= end))
         for begin, end in pairwise(moments)
-        if sum(part.rate for part in parts if part.first_ns <= begin and part.last_ns >= end) > drain
     ]
+    full = [(begin, end) for begin, end, rate in rates if rate > drain]
     if not full:
         return burst
+    busy_ns = sum(end - begin for begin, end, rate in rates if rate > _MOSTLY * drain)
     begin_ns, end_ns = full[0][0], full[-1][1]
     over = sum(part.within(begin_ns, end_ns) for part in parts)
-    return Burst(burst.sent, burst.received, burst.came_ns, burst.left_ns, end_ns - begin_ns, over)
+    return Burst(burst.sent, burst.received, burst.came_ns, burst.left_ns, end_ns - begin_ns, over, busy_ns)
 
 
 def _stored(burst: Burst, drain: float) -> float:

@@ -31,6 +31,7 @@ from rigctl.report.tables.columns import (
     entry_column,
     number_column,
     table_of,
+    to_decimals,
     to_digits,
     to_loss,
 )
@@ -173,7 +174,7 @@ def _answer(info: RunInfo, curves: Sequence[_Curve]) -> Iterator[Finding]:
         cell = max(at_least, key=lambda each: (each.results[figures.BUFFER_LEAST] or 0.0) * _frame(info, each))
         least = cell.results[figures.BUFFER_LEAST] or 0.0
         size = size_words(round(least * _frame(info, cell)))
-        text = f"{_ports(cell.cell)}: a buffer of ≥ {least:.0f} frames ({size}), as no burst lost a datagram (senders)"
+        text = f"{_ports(cell.cell)}: a buffer of ≥ {least:.1f} frames, as no burst lost a datagram (senders)"
         numbers = {"buffer_least_frames": least}
         yield Finding(
             "bursts", text, Weight.ANSWER, subject=tests([cell.cell.number]), numbers=numbers, brief=f"buffer ≥ {size}"
@@ -189,15 +190,15 @@ def _few(texts: Sequence[str]) -> list[str]:
 
 
 def _size_text(info: RunInfo, cell: _Length) -> str:
-    return size_words(round((cell.results[figures.BUFFER_FRAMES] or 0.0) * _frame(info, cell)))
+    return f"{(cell.results[figures.BUFFER_FRAMES] or 0.0) * _frame(info, cell) / 1024:.1f} KiB"
 
 
 def _buffer_text(info: RunInfo, cell: _Length, *, several: bool) -> str:
-    """Return a buffer with its error: `88 ± 1 frames of 1518 bytes (130 KiB)`."""
+    """Return a buffer with its error: `88.1 ± 1.0 frames of 1518 bytes (130.6 KiB)`."""
     ports = len({stream.receiver for stream in cell.cell.streams})
     each = f" at each of {ports} busy ports" if ports > 1 else " at one busy port" if several else ""
     return (
-        f"{cell.results[figures.BUFFER_FRAMES] or 0.0:.0f} ± {cell.results[figures.BUFFER_ERROR] or 0.0:.0f} frames of "
+        f"{cell.results[figures.BUFFER_FRAMES] or 0.0:.1f} ± {cell.results[figures.BUFFER_ERROR] or 0.0:.1f} frames of "
         f"{_frame(info, cell)} bytes ({_size_text(info, cell)}){each}"
     )
 
@@ -238,7 +239,8 @@ def _evidence(info: RunInfo, curves: Sequence[_Curve]) -> Iterator[Finding]:
                 ports=_first_upper(_ports(largest.cell)),
                 longest=plural(int(_length(largest)), "datagram"),
                 size=largest.cell.message_bytes,
-                least=count_text(round(least or 0.0)),
+                least=f"{least or 0.0:.1f}",
+                bytes=size_words(round((least or 0.0) * _frame(info, largest))),
             )
 
 
@@ -388,10 +390,10 @@ def _table(view: RunView, curves: Sequence[_Curve]) -> Table:
         _measured("Lost", "%", figures.BURST_LOSS, 0, to_loss),
         _measured("Arrival", "Mbit/s", figures.ARRIVAL, 1, to_digits(3, 2)),
         _measured("Drain", "Mbit/s", figures.DRAIN, 1, to_digits(3, 2)),
-        number_column("Buffer", "frames", lambda cell: buffer(cell)[figures.BUFFER_FRAMES], to_digits(3, 1), minor=-1),
-        number_column("±", "frames", lambda cell: buffer(cell)[figures.BUFFER_ERROR], to_digits(2, 1)),
-        number_column("Size", "KiB", lambda cell: divide(buffer(cell)[figures.BUFFER], 1024), to_digits(3, 1)),
-        _measured("At least", "frames", figures.BUFFER_LEAST, 1, to_digits(3, 1)),
+        number_column("Buffer", "frames", lambda cell: buffer(cell)[figures.BUFFER_FRAMES], to_decimals(1), minor=-1),
+        number_column("±", "frames", lambda cell: buffer(cell)[figures.BUFFER_ERROR], to_decimals(1)),
+        number_column("Size", "KiB", lambda cell: divide(buffer(cell)[figures.BUFFER], 1024), to_decimals(1)),
+        _measured("At least", "frames", figures.BUFFER_LEAST, 1, to_decimals(1)),
     ]
     return table_of(view.cells, columns, _head, label="Bursts")
 

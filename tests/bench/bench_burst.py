@@ -18,13 +18,13 @@ from typing import Any, Final
 
 from bench import ROOT, table
 from port_queue import RECEIVER, Switched, address_of, switched
-from talk import Report, Talk, begin, connecting, listening, reports
+from talk import Report, Talk, begin, connecting
 
 from rigctl.figures import FlowGroup
 from rigctl.figures import bursts as figures
 from rigctl.figures.figure import Wire
 from rigctl.model.search import search
-from rigctl.model.trials import LENGTH_OF_BURSTS
+from rigctl.model.trials import LENGTH_OF_BURSTS, Trial
 from rigctl.records import Cell, Datagrams, Direction, Flow, Pair, Repetition, Series, Side, Status
 from rigctl.settings import LENGTH, MAX, Settings
 
@@ -36,7 +36,7 @@ MOST_TRIALS: Final = 12
 
 @dataclass(frozen=True)
 class Case:
-    """A port with a known queue. `expected` is its size in frames. `senders`: rate of each, None: as fast as they can."""
+    """A port with a known queue of `expected` frames. `senders`: rate of each; None: as fast as it can."""
 
     name: str
     rate: int  # drain in bit/s of frames as the kernel counts them
@@ -103,7 +103,7 @@ class Measured:
     cell: Cell
     repetition: Repetition
 
-    def __getitem__(self, figure: Any) -> Any:  # noqa: ANN401 — figures have values of any type
+    def __getitem__(self, figure: Any) -> Any:
         return figure.of(FlowGroup(self.cell, self.repetition.flows, wire=Wire()))
 
 
@@ -177,7 +177,7 @@ def ended(agent: Talk, endpoint: int) -> Report:
 def searched(host: Switched, case: Case) -> Iterator[Measured]:
     """Yield the trials of the search for the longest burst without loss; the first is three times the expectation."""
     length: int | None = 3 * case.expected // len(case.senders)
-    trials = []
+    trials: list[Trial] = []
     while length is not None and len(trials) < MOST_TRIALS:
         one = measured(host, case, length, len(trials) + 1)
         yield one
@@ -185,7 +185,7 @@ def searched(host: Switched, case: Case) -> Iterator[Measured]:
         length = search(LENGTH_OF_BURSTS, trials).following
 
 
-def _plan(case: Case) -> Any:  # noqa: ANN401 — a plan, of which a trial reads the IP version
+def _plan(case: Case) -> Any:
     from builders import plan
 
     return replace(plan((cell_of(case, MAX),)), ip_version=4)

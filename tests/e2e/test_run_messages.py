@@ -1,4 +1,4 @@
-"""Ping-pong, blast and requests as a user runs them, repetitions that `retest` asks for, and two variants in turn."""
+"""Tests that count messages as a user runs them, repetitions that `retest` asks for, and two variants in turn."""
 
 import json
 from collections import Counter
@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from user import User, ended
 
-from rigctl.virtual.links import burst_bytes
+from rigctl.virtual.links import burst_bytes, port_limit_bytes
 
 MESSAGES = "rig: gigablox\ntest: {}\npairs: [pi1 -> pi2]\nduration: 60s\n"
 GIGABIT = 1e9 / 8
@@ -121,3 +121,26 @@ def test_two_variants_are_measured_in_turn_and_the_worse_one_is_exit_code_1(repl
     assert (replayed.folder / "again.html").read_text() == page.read_text()
     replayed.replay.says(measured={"*": WHOLE})
     replayed.rigctl("run", scenario, "--against", "mss=100", "--no-report")  # both alike: exit code 0
+
+
+def test_bursts_show_the_buffer_of_a_port_as_it_is_set(guest: User) -> None:
+    """A port of 10 Mbit/s has a queue of 132,572 bytes and a bucket of four frames (rigctl.virtual.links).
+
+    A busy machine may hold up a sender, so that more of a burst passes, but none of the queue is ever missing.
+    """
+    rate_bps, frame = 10_000_000, 1514
+    room = port_limit_bytes(rate_bps, 1500) // frame + burst_bytes(rate_bps, 1500) // frame
+    (guest.folder / "slow.yaml").write_text("virtual: namespaces\nnodes: {n1: {rate: 1G}, n2: {rate: 10M}}\n")
+    text = "rig: ./slow.yaml\ntest: burst\npairs: [n1 -> n2]\nduration: 2s\nsize: 1472\nmatrix: {length: [20, 400]}\n"
+    expect = 'expect: [{where: {length: 20}, burst_loss: "<= 0%"}]\n'
+    scenario = guest.scenario(text.replace("rig: ./slow.yaml", f"rig: {guest.folder / 'slow.yaml'}") + expect)
+    said = guest.rigctl("run", scenario, "--report", "p.html")
+    assert "a buffer of" in said
+    short, long = guest.rows("cells", invalid=True)
+    assert (short["burst_length"], short["bursts_lossless"]) == (20, short["bursts"])
+    assert short["buffer_frames"] is None
+    assert (long["burst_length"], long["bursts_lossless"]) == (400, 0)
+    assert long["buffer_frames"] <= room + 1.5
+    assert long["bursts"] * 400 - long["datagrams_lost"] >= long["bursts"] * room - long["bursts"]
+    assert "buffer-shown" in guest.findings()
+    assert "Loss against the length of a burst" in (guest.folder / "p.html").read_text()

@@ -36,6 +36,7 @@ class Reason(StrEnum):
     SLOW = "slow"  # requests took longer than is allowed
     UNANSWERED = "unanswered"  # requests had no answer
     UNSENT = "unsent"  # the connection took no more requests
+    SOCKET_FULL = "socket full"  # the socket of a receiver was full: the trial says nothing about the port
     LATE = "late"  # the sender itself was late: the trial says nothing about the network
 
 
@@ -238,7 +239,7 @@ def _burst_trial(plan: RunPlan, cell: Cell, repetition: Repetition) -> Trial:
     that its bursts with loss make likely.
     """
     asked, size = repetition.load, cell.message_bytes or 1
-    unknown = Trial(repetition.repetition, asked, None, load=asked, reason=repetition.reason)
+    unknown = Trial(repetition.repetition, asked, None, load=asked)
     if repetition.status is not Status.OK:
         return unknown
     bits = 8 * Packet("udp", plan.ip_version).wire_bytes(size)
@@ -257,7 +258,7 @@ def _burst_trial(plan: RunPlan, cell: Cell, repetition: Repetition) -> Trial:
         asked,
         load=asked,
         passed=sent == received and not full,
-        reason="the socket of a receiver was full" if full else None,
+        reason=Reason.SOCKET_FULL if full else None,
         arrived=likely,
         loss=(sent - received) / sent,
     )

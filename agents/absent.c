@@ -1,5 +1,5 @@
-/* Stubs for systems other than Linux, which lack captures, zero-copy sends, Multipath TCP and counts of a listening socket. An order that
- * requests one of the former fails. */
+/* Stubs for systems other than Linux, which lack captures, zero-copy sends, Multipath TCP, multicast and counts of a listening socket. An
+ * order that requests one of the former fails. */
 #include "capture.h"
 #include "control.h"
 #include "flow.h"
@@ -62,6 +62,19 @@ int mptcp_socket(int family, int flags)
 
 /* The order for it is refused by its key `close`. */
 const struct work connect_work = {.name = "connect", .transport = "tcp", .size_low = 1, .size_high = 1, .messages = true, .connects = true};
+
+/* Likewise by its key `role`. */
+const struct work multicast_work = {.name = "multicast", .transport = "udp", .size_low = DATAGRAM_HEADER, .size_high = DATAGRAM_MAX, .multicast = true};
+
+const char *multicast_parse(struct order *order, bool sender, struct request *request)
+{
+    static const char *const keys[] = {"role", "group", "group_port", "ttl", "join_ms", "leave_ms"};
+
+    (void)sender, (void)request;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        order_value(order, keys[i]);
+    return order_value(order, "role") == NULL ? "role: expected send, wait, join or watch" : NULL;
+}
 
 struct multipath *mptcp_new(void)
 {

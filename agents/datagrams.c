@@ -149,6 +149,8 @@ bool datagrams_take(struct datagrams *datagrams, const unsigned char *data, int6
         datagrams->strays++;
         return false;
     }
+    if (datagrams->joins && datagrams->count == 0)
+        datagrams->low = datagrams->next = datagrams->first = number;
     if (number >= datagrams->next) {
         move_window(datagrams, number);
     } else if (*find_word(datagrams, number) & mask_of(number)) {

@@ -20,6 +20,8 @@ struct datagrams {
     int segmented;                    /* 1: the sender's kernel cuts larger pieces into datagrams, 0: it does not; -1: a receiver */
     /* The following fields are for a receiver only. */
     uint64_t tag;
+    bool joins;    /* the receiver joins a stream that has begun: lower numbers than that of its first datagram are not lost */
+    int64_t first; /* number of the first datagram that arrived */
     int64_t low; /* every datagram with a lower number has arrived or is lost */
     int64_t run; /* number of consecutive lost datagrams just before `low` */
     int64_t jitter_16;

@@ -3,6 +3,7 @@
 
 #include "datagrams.h"
 #include "histogram.h"
+#include "multicast.h"
 #include "placement.h"
 #include "sample.h"
 #include "work.h"
@@ -40,6 +41,7 @@ struct request {
     int64_t mptcp;    /* use Multipath TCP */
     int64_t disk;     /* read or write a file in `folder` */
     enum closing closing; /* who closes the connections that a test opens */
+    struct multicast multicast;
     char folder[256];
     struct placement placement;
     char interface[INTERFACE_ROOM]; /* name of the interface whose counters are reported; "": none */

@@ -23,7 +23,7 @@ static const char *parse_work(struct order *order, const struct work **work)
     if (strcmp(transport, "tcp") != 0 && strcmp(transport, "udp") != 0)
         return "transport: expected tcp or udp";
     if (test != NULL && (*test == '\0' || (work_find(test, "tcp") == NULL && work_find(test, "udp") == NULL)))
-        return "test: expected pingpong, blast, file, connect, requests, burst or probe";
+        return "test: expected pingpong, blast, file, connect, requests, burst, multicast or probe";
     *work = work_find(test == NULL ? "" : test, transport);
     if (*work == NULL)
         return *transport == 't' ? "transport: such a test goes over udp" : "transport: such a test goes over tcp";
@@ -59,7 +59,7 @@ static const char *parse_endpoint(struct order *order, bool sender, struct reque
         return wrong;
     const struct order_key keys[] = {
         {"endpoint", 1, 65535, number, false},
-        {"flows", 1, FLOWS_MAX, flows, false},
+        {"flows", 1, work->multicast ? 1 : FLOWS_MAX, flows, false},
         {"interval_ms", 1, 60000, &interval_ms, false},
         {"wait_ms", 1, 600000, wait_ms, false},
         {sender ? "port" : NULL, 1, 65535, &port, false},
@@ -78,6 +78,7 @@ static const char *parse_endpoint(struct order *order, bool sender, struct reque
     if ((wrong = order_numbers(order, keys, sizeof keys / sizeof *keys)) != NULL ||
         (wrong = endpoint_parse_path(order, port, sender, request)) != NULL ||
         (wrong = parse_closing(order, work, &request->closing)) != NULL ||
+        (work->multicast && (wrong = multicast_parse(order, sender, request)) != NULL) ||
         (wrong = sockopts_parse(order, &request->sockopts)) != NULL)
         return wrong;
     if ((request->first_port == 0) != (request->last_port == 0) || request->last_port < request->first_port)

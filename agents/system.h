@@ -4,14 +4,14 @@
 #include "agent.h"
 
 #if defined(_WIN32)
-#define SYSTEM_LACKS "congestion", "mss", "zerocopy", "mptcp", "close", /* keys of listen and connect that the agent refuses here */
+#define SYSTEM_LACKS "congestion", "mss", "zerocopy", "mptcp", "close", "role", /* keys of listen and connect that the agent refuses here */
 #define SYSTEM_TUNES_WINDOWS true /* SO_SNDBUF and SO_RCVBUF tell the buffer sizes in use only if a window was requested */
 #define SYSTEM_SHARES_PORTS false /* of sockets that share a UDP port, one gets the datagrams of all senders */
 #else
 #if defined(__linux__)
 #define SYSTEM_LACKS
 #else
-#define SYSTEM_LACKS "close", /* of connections that a test opens */
+#define SYSTEM_LACKS "close", "role", /* of connections that a test opens, and of multicast */
 #endif
 #define SYSTEM_TUNES_WINDOWS false
 #define SYSTEM_SHARES_PORTS true /* sockets of one user can share a UDP port, and each gets the datagrams of its own sender */

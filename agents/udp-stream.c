@@ -28,7 +28,7 @@ static bool has_header(const struct flow *flow)
     return flow->request->size >= DATAGRAM_HEADER;
 }
 
-static int udp_stream_prepare(struct flow *flow)
+int udp_stream_prepare(struct flow *flow)
 {
     int on = 1, size = (int)flow->request->size;
     int error = udp_allocate(flow, flow->sender ? BATCH_BYTES + DATAGRAM_MAX : PIECES * PIECE_BYTES);
@@ -152,7 +152,7 @@ static int64_t send_paced(struct flow *flow, struct pace *pace, int64_t now, int
     return sent;
 }
 
-static void udp_stream_send(struct flow *flow)
+void udp_stream_send(struct flow *flow)
 {
     struct pace pace = make_pace(flow);
     int64_t from = flow->start->bulk_ns, gone = 0, now;
@@ -237,7 +237,7 @@ static int64_t take_piece(struct flow *flow, struct msghdr *header, size_t lengt
     return counted;
 }
 
-static void udp_stream_receive(struct flow *flow)
+void udp_stream_receive(struct flow *flow)
 {
     struct mmsghdr messages[PIECES];
     struct iovec vectors[PIECES];

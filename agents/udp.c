@@ -89,11 +89,16 @@ static int connect_socket(struct flow *flow, int *reserved)
 
 int udp_open(struct flow *flow, int *reserved)
 {
-    int large = RECEIVER_BYTES, error = connect_socket(flow, reserved);
+    int error = connect_socket(flow, reserved);
+
+    return error != 0 ? error : udp_set_options(flow);
+}
+
+int udp_set_options(struct flow *flow)
+{
+    int large = RECEIVER_BYTES;
     bool large_buffer = (!flow->work->messages || flow->work->by_burst) && !flow->sender && flow->window.bytes < 0;
 
-    if (error != 0)
-        return error;
     if (sockopts_apply(flow->datagram.fd, flow->request->address.ss_family, false, &flow->request->sockopts) != NULL)
         return errno;
     if (flow->marks != NULL)

@@ -2,7 +2,7 @@
 #include "work.h"
 
 static const struct work *const works[] = {&stream_work, &pingpong_work, &blast_work, &file_work, &connect_work,
-                                           &requests_work, &udp_stream_work, &udp_pingpong_work, &probe_work, &burst_work};
+                                           &requests_work, &udp_stream_work, &udp_pingpong_work, &probe_work, &burst_work, &multicast_work};
 
 const struct work *work_find(const char *name, const char *transport)
 {

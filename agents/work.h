@@ -31,10 +31,11 @@ struct work {
     bool scheduled;              /* the sender begins messages at given times, whether or not earlier ones were answered (requests.c) */
     bool bursts;                 /* the receiver counts consecutive lost datagrams */
     bool by_burst;               /* the sender sends `length` datagrams at once per interval; both ends write a row per burst */
+    bool multicast;              /* datagrams are sent once, to a group that receivers join (multicast.h) */
 };
 
 extern const struct work stream_work, pingpong_work, blast_work, file_work, connect_work, requests_work, udp_stream_work, udp_pingpong_work,
-    probe_work, burst_work;
+    probe_work, burst_work, multicast_work;
 
 /* Return the kind with this name over this transport, or NULL. */
 const struct work *work_find(const char *name, const char *transport);
@@ -52,6 +53,8 @@ int file_fill(int fd, int64_t size, const _Atomic bool *stop);
 /* udp.c, for all kinds of datagrams. A flow keeps the TCP connection that opened it; the end-of-file of this connection ends the flow. */
 #define UDP_QUIET_US 50000 /* time without a datagram after which a receiver checks for the end-of-file */
 int udp_open(struct flow *flow, int *reserved);
+/* Set the requested options and the buffer sizes of a flow's socket. Returns 0 or an errno value. */
+int udp_set_options(struct flow *flow);
 /* Make a socket for datagrams on an address and a port that no other socket has. Returns it, or -1 with errno. */
 int udp_reserve(const struct sockaddr_storage *address);
 /* Let further sockets of this user, and of nobody else, have the same port. Returns 0, or -1 with errno. */
@@ -61,3 +64,7 @@ int udp_allocate(struct flow *flow, int64_t bytes);
 /* Tell whether the peer has ended the flow. */
 bool udp_has_ended(const struct flow *flow);
 void udp_finish(struct flow *flow);
+/* udp-stream.c, for streams to one receiver and to a group. */
+int udp_stream_prepare(struct flow *flow);
+void udp_stream_send(struct flow *flow);
+void udp_stream_receive(struct flow *flow);

@@ -34,6 +34,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "stratus-udp": ("stratus-udp",),
     "connections": ("connections",),
     "services": ("services",),
+    "multicast": ("multicast",),
     "nettest-pingpong": ("nettest-pingpong-100k",),
     "nettest-blast": ("nettest-blast",),
     "das2-quick-8g": ("das2-quick",),

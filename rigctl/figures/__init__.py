@@ -14,6 +14,7 @@ from rigctl.figures.datagrams import DATAGRAM_FIGURES
 from rigctl.figures.effective import columns_of_setting
 from rigctl.figures.figure import ALL_LEVELS, Figure, FlowGroup, combine_streams
 from rigctl.figures.messages import MESSAGE_FIGURES
+from rigctl.figures.multicast import MULTICAST_FIGURES
 from rigctl.figures.probes import PROBES
 from rigctl.figures.processors import PROCESSOR_FIGURES
 from rigctl.figures.requests import REQUEST_FIGURES
@@ -52,6 +53,11 @@ _TRAFFIC_NAMES: Final = (
     "per_second",
     "length",
     "interval",
+    "unjoined",
+    "join",
+    "leave",
+    "group",
+    "ttl",
     "engine",
 )
 _TRAFFIC: Final = tuple(SETTINGS[name] for name in _TRAFFIC_NAMES)
@@ -127,6 +133,7 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
     *CONNECTION_FIGURES,
     *REQUEST_FIGURES,
     *BURST_FIGURES,
+    *MULTICAST_FIGURES,
     DataColumn(
         name="app_rtt_bucket_low_us",
         unit="us",

@@ -1,4 +1,4 @@
-"""Figures of UDP streams. They are None for TCP, and if the value of a flow is unknown."""
+"""Figures of UDP streams and of multicast. They are None for TCP, and if the value of a flow is unknown."""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,28 +6,39 @@ from typing import Final
 from rigctl.base.values import divide, mean, most, total
 from rigctl.figures.figure import Figure, FlowGroup
 from rigctl.model.latency import middle_ns
-from rigctl.records import Datagrams, Side
+from rigctl.records import Flow, Side
 from rigctl.settings.setting import MEASURED, PHASED
 
-_UDP: Final = ("udp",)
-_DATAGRAMS: Final = ("udp", "burst")
+_UDP: Final = ("udp", "multicast")
+_DATAGRAMS: Final = ("udp", "multicast", "burst")
 
 
 def _of_sent(name: str) -> Callable[[FlowGroup], int | None]:
-    return lambda group: total(None if sent is None else getattr(sent, name) for sent, _ in group.datagrams)
+    return lambda group: (
+        total(None if side.datagrams is None else getattr(side.datagrams, name) for side in group.sent_once)
+        if group.datagrams
+        else None
+    )
 
 
 def _of_received(name: str) -> Callable[[FlowGroup], int | None]:
     return lambda group: total(None if came is None else getattr(came, name) for _, came in group.datagrams)
 
 
+def _count_due(group: FlowGroup) -> int | None:
+    return total(flow.datagrams_due for flow in group.joining) if group.datagrams else None
+
+
 def _count_lost(group: FlowGroup) -> int | None:
-    return total(max(0, sent.count - came.count) if sent and came else None for sent, came in group.datagrams)
+    if not group.datagrams:
+        return None
+    counted = [(flow.datagrams_due, flow.receiver.datagrams if flow.receiver else None) for flow in group.joining]
+    return total(max(0, due - came.count) if due is not None and came else None for due, came in counted)
 
 
 def _loss_pct(group: FlowGroup) -> float | None:
     lost = _count_lost(group)
-    return None if lost is None else divide(100 * lost, SENT.of(group))
+    return None if lost is None else divide(100 * lost, _count_due(group))
 
 
 def _mbps(side: Side | None) -> float | None:
@@ -36,15 +47,16 @@ def _mbps(side: Side | None) -> float | None:
 
 
 def _longest_burst(group: FlowGroup) -> int | None:
-    ends = zip(group.flows, group.datagrams, strict=False)
-    return most(_longest_loss(flow.receiver, sent, came) for flow, (sent, came) in ends)
+    return most(map(_longest_loss, group.joining)) if group.datagrams else None
 
 
-def _longest_loss(receiver: Side | None, sent: Datagrams | None, came: Datagrams | None) -> int | None:
+def _longest_loss(flow: Flow) -> int | None:
     """Return the datagrams in the longest loss burst of a flow, which may be at its end; None if unknown."""
-    if sent is None or came is None or came.highest is None or receiver is None:
+    due, own, receiver = flow.datagrams_due, flow.membership, flow.receiver
+    if due is None or receiver is None or receiver.datagrams is None or receiver.datagrams.highest is None:
         return None
-    return max(sent.count - came.highest, round(middle_ns(receiver.histogram[-1][0])) if receiver.histogram else 0)
+    until_last = receiver.datagrams.highest - ((own and own.first_number) or 0)
+    return max(due - until_last, round(middle_ns(receiver.histogram[-1][0])) if receiver.histogram else 0)
 
 
 def _microseconds(name: str) -> Callable[[FlowGroup], list[float | None]]:
@@ -56,9 +68,9 @@ SENT_MBPS: Final = Figure(
     name="sent_mbps",
     unit="Mbit/s",
     levels=MEASURED,
-    meaning="UDP payload handed to the senders' kernels ÷ the senders' elapsed time",
+    meaning="UDP payload handed to the senders' kernels ÷ the senders' elapsed time; multicast is sent once for all",
     digits=1,
-    compute=lambda group: total(_mbps(flow.sender) for flow in group.flows) if group.datagrams else None,
+    compute=lambda group: total(map(_mbps, group.sent_once)) if group.whole and group.datagrams else None,
     kinds=_UDP,
 )
 SENT: Final = Figure(
@@ -72,7 +84,7 @@ LOST: Final = Figure(
     name="datagrams_lost",
     unit="",
     levels=MEASURED | PHASED,
-    meaning="datagrams that were sent and did not arrive",
+    meaning="datagrams that were sent and did not arrive; in multicast, of those from a receiver's first to its leave",
     compute=_count_lost,
     kinds=_DATAGRAMS,
 )
@@ -80,7 +92,7 @@ LOSS: Final = Figure(
     name="loss_pct",
     unit="%",
     levels=MEASURED | PHASED,
-    meaning="share of sent datagrams that were lost",
+    meaning="share of sent datagrams that were lost; in multicast, of those from a receiver's first to its leave",
     digits=4,
     compute=_loss_pct,
     kinds=_DATAGRAMS,

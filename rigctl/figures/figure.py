@@ -76,11 +76,27 @@ class FlowGroup:
         return {Ends.SENDER: self.senders, Ends.RECEIVER: self.receivers, Ends.BOTH: self.sides}[ends]
 
     @cached_property
+    def joining(self) -> list[Flow]:
+        """Return the flows without those to nodes that did not join the group of a multicast test."""
+        return [flow for flow in self.flows if flow.stream not in self.cell.unjoined]
+
+    @cached_property
+    def sent_once(self) -> list[Side]:
+        """Return the sending sides: of a multicast test, whose datagrams are sent once, one for each repetition."""
+        if not self.cell.kind.multicast:
+            return self.senders
+        first = self.flows[0].stream if self.flows else None
+        return [flow.sender for flow in self.flows if flow.sender is not None and flow.stream == first]
+
+    @cached_property
     def datagrams(self) -> list[tuple[Datagrams | None, Datagrams | None]]:
-        """Return each flow's datagram counts (sender, receiver); empty for TCP, or if a flow's report is missing."""
+        """Return each flow's datagram counts (sender, receiver); empty for TCP, or if a flow's report is missing.
+
+        A flow to a node that did not join the group of a multicast test is left out.
+        """
         counted = [
             (flow.sender.datagrams if flow.sender else None, flow.receiver.datagrams if flow.receiver else None)
-            for flow in self.flows
+            for flow in self.joining
         ]
         return counted if self.whole and any(sent for sent, _ in counted) else []
 

@@ -9,7 +9,7 @@ from rigctl.figures.times import times_of
 from rigctl.records import RoundTrips
 from rigctl.settings.setting import ONLY_FLOWS
 
-_MESSAGES: Final = ("pingpong", "blast", "file", "connect", "requests", "burst")
+_MESSAGES: Final = ("pingpong", "blast", "file", "connect", "requests", "burst", "multicast")
 _TRIPS: Final = ("pingpong",)
 
 
@@ -26,7 +26,8 @@ def _time_taken_s(group: FlowGroup) -> float | None:
 
 def _bytes_per_s(group: FlowGroup) -> float | None:
     count, elapsed_s = _count(group), _time_taken_s(group)
-    if group.cell.kind.connects or group.cell.kind.scheduled or group.cell.kind.by_burst:
+    kind = group.cell.kind
+    if kind.connects or kind.scheduled or kind.by_burst or kind.multicast:
         return None
     return count * (group.cell.message_bytes or 0) / elapsed_s if count is not None and elapsed_s else None
 

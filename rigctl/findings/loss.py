@@ -1,4 +1,4 @@
-"""Sentences on losses, and on counters and captures that confirm or contradict what the flows counted."""
+"""Sentences on losses, on counters and captures that confirm or contradict them, and on what switches do to groups."""
 
 from typing import Final
 
@@ -67,4 +67,104 @@ CAPTURES_DIFFER: Final = warning(
 )
 CAPTURES_FULL: Final = note(
     "captures-full", "Captures of {tests} were full before the end: their retransmits are not compared."
+)
+
+_OUTSIDE: Final = "{nodes} had not joined the group, and {pct} % of its datagrams reached {them} in {tests}:"
+_QUERIER_REMEDY: Final = "Turn on an IGMP and MLD querier in the network, and snooping at the switch."
+GROUP_SNOOPED: Final = good(
+    "multicast-snooped",
+    "None of {count} datagrams reached {nodes} in {tests}, where {they} had not joined the group: the switch snoops.",
+    weight=Weight.COMPARISON,
+)
+GROUP_FLOODED: Final = warning(
+    "multicast-flooded",
+    f"{_OUTSIDE} the switch floods it, although {{querier}} asks for members.",
+    "Turn on IGMP and MLD snooping at the switch, for this VLAN.",
+    Weight.BOTTLENECK,
+)
+GROUP_FLOODED_UNQUERIED: Final = warning(
+    "multicast-flooded-unqueried",
+    f"{_OUTSIDE} the switch floods it. No querier asked for members in {{watched}}, without which most switches flood; "
+    "or snooping is off.",
+    f"{_QUERIER_REMEDY} A querier asks every 125 s as a rule: a test of 260 s shows it.",
+    Weight.BOTTLENECK,
+)
+GROUP_FLOODED_AT_FIRST: Final = note(
+    "multicast-flooded-at-first",
+    f"{_OUTSIDE} the last one {{until}} after the start. From then on the switch snooped{{since}}.",
+    weight=Weight.COMPARISON,
+)
+GROUP_FLOODED_NEW_QUERIER: Final = note(
+    "multicast-flooded-new-querier",
+    f"{_OUTSIDE} {{querier}} asked for members only {{asked}} after the start, and hosts had {{response}} to answer. A "
+    "switch does not snoop before.",
+    "Measure again.",
+    Weight.COMPARISON,
+)
+GROUP_FLOODED_TO_SOME: Final = warning(
+    "multicast-flooded-to-some",
+    f"{_OUTSIDE} not to {{others}}, which had not joined either. The switch takes such a port for a router's, or "
+    "another switch is on the way.",
+    "Look at the ports to routers (mrouter) of the switch.",
+    Weight.BOTTLENECK,
+)
+GROUP_UNWATCHED: Final = note(
+    "multicast-unwatched",
+    "What reached {nodes} without membership is unknown in {tests}: the agent may not watch the interface there "
+    "(CAP_NET_RAW).",
+    "Log in as root, or give the nodes `sudo: true` in the rig file.",
+    Weight.GRANTED,
+)
+QUERIER_MISSING: Final = warning(
+    "multicast-querier-missing",
+    "No querier asked for members in {watched} ({tests}): there is none. A switch that snoops then forgets the "
+    "members, and floods or drops the group.",
+    _QUERIER_REMEDY,
+    Weight.BOTTLENECK,
+)
+QUERIER_SEEN: Final = good(
+    "multicast-querier", "Querier: {querier} ({tests}); receivers reported by {reported}.", weight=Weight.DETAIL
+)
+GROUP_NOTHING: Final = warning(
+    "multicast-nothing",
+    "{stream}: nothing arrived in {tests} after {receiver} had joined{others}.",
+    "Check that the switch takes the version of the reports ({reported}), and look for a filter of groups at the port.",
+    Weight.MISSING,
+)
+GROUP_STOPPED: Final = warning(
+    "multicast-stopped",
+    "At {receivers} the datagrams stopped up to {time} before the leave in {tests}, and the sender went on{cause}.",
+    _QUERIER_REMEDY,
+    Weight.LOSS,
+)
+GROUP_LOST_AT_ONE: Final = warning(
+    "multicast-lost-at-one",
+    "Only {receiver} lost datagrams in {tests}, {pct} % of them: the loss is at its port, its link or in the host.",
+    weight=Weight.LOSS,
+)
+GROUP_LOST_AT_ALL: Final = warning(
+    "multicast-lost-at-all",
+    "All receivers lost about the same share in {tests}, {pct} %: it is lost before the switch copies it.",
+    "Look at the link of {sender}, and at its port on the switch.",
+    Weight.LOSS,
+)
+GROUP_LOST: Final = warning("multicast-lost", "{each} of the datagrams were lost in {tests}.", weight=Weight.LOSS)
+JOIN_SLOW: Final = warning(
+    "multicast-join-slow",
+    "{receivers} waited up to {time} for the first datagram after the join in {tests}: the first report was lost or "
+    "not taken. Hosts send it again within 1 s (IGMPv3, MLDv2) or 10 s (IGMPv2, MLDv1), and when a querier asks.",
+    weight=Weight.LOSS,
+)
+LEAVE_SLOW: Final = warning(
+    "multicast-leave-slow",
+    "Datagrams came for {time} after {receivers} had left the group in {tests}; {asked}.",
+    "Look at the last-member query interval and at immediate leave (fast leave) of the switch.",
+    Weight.LOSS,
+)
+LEAVE_OPEN: Final = note(
+    "multicast-leave-open",
+    "Datagrams came until the end, {time} after {receivers} had left the group in {tests}. About 2 s are usual, and "
+    "260 s where nobody asks after a leave.",
+    "Measure with a longer `leave`.",
+    Weight.LOSS,
 )

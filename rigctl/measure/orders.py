@@ -42,15 +42,23 @@ def channels(cells: Iterable[Cell], new_token: Callable[[], str]) -> tuple[Strea
     Only a test with `latency_ms` has probes. `new_token()` returns 128 random bits.
     """
     wanted = [
-        (stream, probing, cell.traffic_class, cell.span_s)
+        (stream, token or new_token(), probing, cell.traffic_class, cell.span_s)
         for cell in cells
+        # The datagrams of a multicast test are sent once, so all its receivers know them by one token.
+        for token in [new_token() if cell.kind.multicast else None]
         for probing in ((False,) if cell.latency_ms is None else (False, True))
         for stream in cell.streams
     ]
-    return tuple(
-        StreamEnds(number, stream, new_token(), probing, name, span_s)
-        for number, (stream, probing, name, span_s) in enumerate(wanted, 1)
-    )
+    return tuple(StreamEnds(number, *each) for number, each in enumerate(wanted, 1))
+
+
+def role_of(cell: Cell, stream: Stream, *, sends: bool) -> str | None:
+    """Return the role of an end of a stream of a multicast test; None in other tests. The first pair's sender sends."""
+    if not cell.kind.multicast:
+        return None
+    if sends:
+        return "send" if stream == cell.streams[0] else "wait"
+    return "watch" if stream in cell.unjoined else "join"
 
 
 def sockets(
@@ -93,6 +101,7 @@ def sockets(
         size=cell.message_bytes,
         disk=on_disk,
         folder=encode(cell.folder) if on_disk and cell.folder else None,
+        role=role_of(cell, channel.stream, sends=sends),
     )
 
 

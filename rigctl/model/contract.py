@@ -1,6 +1,6 @@
 """Check a repetition: whether requested settings are in effect, and whether the repetition is valid."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -76,14 +76,9 @@ def link_departures(links: dict[str, Link], facts: dict[str, Facts]) -> Iterator
 
 def reason_unfinished(cell: Cell, flows: Sequence[Flow]) -> str | None:
     """Return the error text if a flow completed no message or fewer than requested; None if all flows finished."""
-    if cell.kind.connects:
-        return _none_connected(cell, flows)
-    if cell.kind.scheduled:
-        return _none_answered(cell, flows)
-    if cell.kind.by_burst:
-        return next(
-            (f"{flow.pair}: no burst was sent in {cell.sending_s:g} s" for flow in flows if not _sent(flow)), None
-        )
+    own = _UNFINISHED.get(cell.test)
+    if own is not None:
+        return own(cell, flows)
     if cell.message_bytes is None:
         return "the plan does not give the message size"
     wanted = cell[ITERATIONS]
@@ -126,8 +121,21 @@ def _none_answered(cell: Cell, flows: Sequence[Flow]) -> str | None:
     return None
 
 
-def _sent(flow: Flow) -> int:
-    return 0 if flow.sender is None else flow.sender.bytes
+def _none_sent(cell: Cell, flows: Sequence[Flow]) -> str | None:
+    """Return the error text if a sender sent no datagram; else None."""
+    for flow in flows:
+        if flow.sender is not None and not flow.sender.bytes:
+            return f"{flow.stream.sender} sent no datagram in {cell.sending_s:g} s"
+    return None
+
+
+_UNFINISHED: Final[Mapping[str, Callable[[Cell, Sequence[Flow]], str | None]]] = {
+    "connect": _none_connected,
+    "requests": _none_answered,
+    "burst": _none_sent,
+    "multicast": _none_sent,
+}
+"""Maps a kind of test to the function that tells why its flows have not finished; other kinds count messages."""
 
 
 def broken_bursts_reason(cell: Cell, flows: Sequence[Flow], nodes: Sequence[NodeUsage]) -> str | None:

@@ -122,10 +122,11 @@ class Sockets:
     settings: Settings = NO_SETTINGS  # only settings with an order key (rigctl.settings.Setting.order)
     interface: str | None = None  # interface whose counters go into the report
     transport: str | None = None  # "udp", or None for TCP
-    test: str | None = None  # "pingpong", "blast", "file", "connect", "requests" or "burst"; None for a stream
+    test: str | None = None  # "pingpong", "blast", "file" and so on (Kind.order); None for a stream
     size: int | None = None  # bytes of a message, datagram or file
     disk: bool | None = None  # file tests: read or write a file in `folder`, not memory
     folder: str | None = None  # path that the caller has encoded by `encode`
+    role: str | None = None  # multicast tests: "send" or "wait" of a sender, "join" or "watch" of a receiver
 
 
 @dataclass(frozen=True, slots=True)

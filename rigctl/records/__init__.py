@@ -4,7 +4,15 @@ None means unknown (never 0), or in a request "not requested". Names ending in `
 monotonic clock of the *controller*, corrected by the measured clock offset, unless a docstring says otherwise.
 """
 
-from rigctl.records.kind_counts import KIND_COUNTS, Connections, KindCounts, RequestCounts, connect_failures
+from rigctl.records.kind_counts import (
+    KIND_COUNTS,
+    Connections,
+    GroupSent,
+    KindCounts,
+    MulticastCounts,
+    RequestCounts,
+    connect_failures,
+)
 from rigctl.records.measured import (
     Bins,
     Capture,

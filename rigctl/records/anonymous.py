@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from rigctl.base.resources import bundled_names, bundled_text
 from rigctl.records.host_facts import HOST_FACTS
+from rigctl.records.kind_counts import MulticastCounts
 from rigctl.records.measured import Flow, NodeUsage, PortSeries, Probes, Side
 from rigctl.records.plan import LEFT_OUT, Cell, Condition, Expectation, HostSetting, Link, Pair, Port, RunPlan, Trunk
 from rigctl.records.run import Facts, Repetition, RunInfo, Status
@@ -220,6 +221,9 @@ class Anonymizer:
         return replace(flow, pair=self._pair(flow.pair), sender=sender, receiver=receiver)
 
     def _side(self, side: Side) -> Side:
+        group = side.counted(MulticastCounts)
+        if group is not None and group.querier is not None:
+            side = replace(side, kind_counts=replace(group, querier=self._address(group.querier)))
         if not isinstance(subflows := side.subflows, Subflows):
             return side
         mapped = ((self._address(one), self._address(other), size, late) for one, other, size, late in subflows)

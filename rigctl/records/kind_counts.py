@@ -58,5 +58,49 @@ class RequestCounts(KindCounts):
     unsent: Count  # due before the end, and not begun within these 2 s
 
 
-KIND_COUNTS: Final[Mapping[str, type[KindCounts]]] = {"connections": Connections, "requests": RequestCounts}
+@dataclass(frozen=True, slots=True)
+class MulticastCounts(KindCounts):
+    """Counts of a receiver of a multicast test; its datagrams are those from the first after its join to its leave.
+
+    Times count from the start of the test; None: it did not come to that. Without the rights to watch the interface,
+    what is counted there is None too. Numbers by version are of version 1, 2 and 3, of IGMP or of MLD.
+    """
+
+    group: Annotated[str, Field(pattern="^[0-9a-f.:]{2,45}$")]
+    joins: Annotated[bool, Field(strict=True)]
+    joined_ns: Count | None
+    first_ns: Count | None  # when the first datagram arrived
+    last_ns: Count | None
+    left_ns: Count | None
+    ended_ns: Count  # when the sender was to end
+    first_number: Count | None  # sequence number of the first datagram that arrived
+    before: Count | None  # datagrams that came to the interface before the join; without a join, all
+    before_first_ns: Count | None
+    before_last_ns: Count | None
+    after: Count | None  # datagrams that came after the leave
+    after_last_ns: Count | None
+    queries: tuple[Count, Count, Count] | None  # general queries that arrived, by version
+    group_queries: Count | None  # queries for this group, as after a leave
+    query_first_ns: Count | None
+    query_last_ns: Count | None
+    response_ns: Count | None  # the time that the last general query allows for reports
+    querier: Annotated[str, Field(pattern="^[0-9a-f.:]{2,45}$")] | None
+    reports: tuple[Count, Count, Count] | None  # reports that the receiver sent, by version
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSent(KindCounts):
+    """What the sender of a multicast test had sent when a receiver joined and left, by the sender's samples."""
+
+    joined: Count | None  # datagrams sent before the join, or a few more
+    left: Count | None  # datagrams sent before the leave, or a few less
+    until_ns: Count  # when the last one was sent, after the start of the test
+
+
+KIND_COUNTS: Final[Mapping[str, type[KindCounts]]] = {
+    "connections": Connections,
+    "requests": RequestCounts,
+    "multicast": MulticastCounts,
+    "group_sent": GroupSent,
+}
 """Maps the key of the counts in the agent's report and in the store to their record."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from rigctl.base.values import group_by
-from rigctl.records.kind_counts import KindCounts
+from rigctl.records.kind_counts import GroupSent, KindCounts, MulticastCounts
 from rigctl.records.plan import Pair, Stream
 from rigctl.settings import MPTCP, NO_SETTINGS, Counts, Direction, Setting, Settings, Subflows
 
@@ -195,6 +195,23 @@ class Flow:
     @property
     def stream(self) -> Stream:
         return Stream(self.pair, self.direction)
+
+    @property
+    def membership(self) -> MulticastCounts | None:
+        """Return what a receiver of a multicast test counted of the group; None in other tests."""
+        return None if self.receiver is None else self.receiver.counted(MulticastCounts)
+
+    @property
+    def datagrams_due(self) -> int | None:
+        """Return how many datagrams were to arrive: those sent; in multicast, those from the first to the leave."""
+        sent, came = (None if side is None else side.datagrams for side in (self.sender, self.receiver))
+        own = self.membership
+        if sent is None or came is None or own is None:
+            return None if sent is None else sent.count
+        then = self.sender.counted(GroupSent) if self.sender is not None else None
+        if own.first_number is None or came.highest is None:
+            return None if then is None or then.joined is None or then.left is None else then.left - then.joined
+        return max(came.highest, (then and then.left) or 0) - own.first_number
 
     @property
     def fell_back(self) -> bool:

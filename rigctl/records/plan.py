@@ -6,7 +6,18 @@ from enum import StrEnum
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from rigctl.base.errors import join_names
-from rigctl.settings import CONGESTION, NO_SETTINGS, SETTINGS, SIZE, WINDOW, WINDOW_TOTAL, Direction, Setting, Settings
+from rigctl.settings import (
+    CONGESTION,
+    NO_SETTINGS,
+    SETTINGS,
+    SIZE,
+    UNJOINED,
+    WINDOW,
+    WINDOW_TOTAL,
+    Direction,
+    Setting,
+    Settings,
+)
 from rigctl.settings.kinds import KINDS, Kind
 
 _T = TypeVar("_T")
@@ -150,6 +161,11 @@ class Cell:
     def streams(self) -> tuple[Stream, ...]:
         """Return the streams of the test: each pair with each direction of data, in the scenario's order."""
         return streams_of(self.pairs, self.direction)
+
+    @property
+    def unjoined(self) -> tuple[Stream, ...]:
+        """Return the streams of a multicast test whose receivers do not join the group."""
+        return self.streams[len(self.streams) - (self[UNJOINED] or 0) :]
 
 
 def streams_of(pairs: Iterable[Pair], direction: Direction) -> tuple[Stream, ...]:

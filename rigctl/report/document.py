@@ -17,7 +17,7 @@ from rigctl.findings.repetitions import (
     until_findings,
 )
 from rigctl.records import RunInfo, RunPlan, user_tags
-from rigctl.report import bursts, connections, control, requests
+from rigctl.report import bursts, connections, control, multicast, requests
 from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
 from rigctl.report.brief import brief_of
 from rigctl.report.sections import (
@@ -81,6 +81,7 @@ RESULTS: Final[tuple[_PartOf, ...]] = (
     _of_section(connections.SECTION, connections.part),
     _of_section(requests.SECTION, requests.part),
     _of_section(bursts.SECTION, bursts.part),
+    _of_section(multicast.SECTION, multicast.part),
 )
 """Functions that return a report part with a results table."""
 SECTIONS: Final[tuple[_PartOf, ...]] = (

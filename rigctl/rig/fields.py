@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import PlainValidator, WithJsonSchema
 
 from rigctl.base.units import format_duration, format_rate, parse_duration, parse_rate
-from rigctl.rig.inventory import Arch, Nic, Transport, Virtual
+from rigctl.rig.inventory import Arch, Multicast, Nic, Transport, Virtual
 from rigctl.yamlfile import FieldError, describe
 from rigctl.yamlfile.fields import (
     as_list,
@@ -246,6 +246,7 @@ SnmpPort = Annotated[int, *whole_within(1, _MAX_PORT, 161)]
 CliPort = Annotated[int, *whole_within(1, _MAX_PORT, 22)]
 CliKind = Annotated[Literal["cisco_ios", "dell_os9"], *_one_of("kind", "cisco_ios", "dell_os9")]
 VirtualName = Annotated[Virtual, *_one_of("virtual", *get_args(Virtual))]
+MulticastName = Annotated[Multicast, *_one_of("multicast", *get_args(Multicast))]
 ArchName = Annotated[Arch, *_one_of("arch", *get_args(Arch))]
 NicName = Annotated[Nic, *_one_of("nic", *get_args(Nic))]
 TransportName = Annotated[Transport, *_one_of("transport", *get_args(Transport))]

@@ -8,6 +8,7 @@ from rigctl.records import Link, Port, Trunk
 
 Virtual = Literal["namespaces", "loopback", "machines"]
 Arch = Literal["x86_64", "aarch64"]
+Multicast = Literal["floods", "snoops", "queries"]
 Nic = Literal["virtio-net", "e1000e"]
 Transport = Literal["ssh", "openssh", "srun", "local", "netns"]
 """How rigctl reaches a node: by SSH, by ssh(1), in a step of a Slurm job, or on this machine, maybe in a namespace."""
@@ -92,6 +93,7 @@ class Switch:
     cli: Cli | None = None
     poll_s: float = POLL_S
     secrets: Secrets | None = None  # credentials; if None, rigctl.switches looks them up
+    multicast: Multicast = "floods"  # virtual rig: what the switch does to multicast
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ def switch_of(key: str, entry: SwitchEntry, folder: Path) -> Switch:
     if entry.cli is not None:
         known_hosts = expand_path(entry.cli.known_hosts, folder) if entry.cli.known_hosts else None
         cli = Cli(entry.cli.kind, entry.cli.port, known_hosts)
-    return Switch(key, entry.title or key, entry.mtu, entry.address, snmp, cli, entry.poll)
+    return Switch(key, entry.title or key, entry.mtu, entry.address, snmp, cli, entry.poll, multicast=entry.multicast)
 
 
 def _ports(model: RigFile) -> tuple[Port, ...]:

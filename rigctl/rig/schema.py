@@ -147,6 +147,11 @@ class SwitchEntry(YamlSection):
     mtu: fields.Mtu = Field(
         None, description="Virtual rig: MTU of the ports. Default: the largest MTU of its nodes.", examples=[9216]
     )
+    multicast: fields.MulticastName = Field(
+        "floods",
+        description="Virtual rig: what the switch does to multicast. floods: it sends every group to every port. "
+        "snoops: it snoops (IGMP, MLD), without a querier. queries: it snoops and is the querier.",
+    )
     address: fields.Address = Field(None, description="Host name or address for management.", examples=["10.1.1.1"])
     snmp: Annotated[SnmpSection | None, _section_or_none(SnmpSection)] = Field(
         None, description="How rigctl reads the switch's counters by SNMP."

@@ -4,6 +4,7 @@ Times are converted here from the nodes' clocks to the controller's clock.
 """
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -18,12 +19,14 @@ from rigctl.model.capture import retransmits_seen
 from rigctl.model.contract import broken_bursts_reason, impossible_reason, invalid_reason, reason_unfinished
 from rigctl.model.window import CommonWindow, common_window, cut_to_window, median_goodput_bps
 from rigctl.protocol.report import EndpointReport
-from rigctl.records import Capture, Cell, Flow, NodeUsage, Probes, Repetition, Series, Side, Status
+from rigctl.records import Capture, Cell, Flow, GroupSent, NodeUsage, Probes, Repetition, Series, Side, Status
 from rigctl.remote.clocks import Clocks
 from rigctl.runner.schedule import MeasurementOrder
 
 Reports: TypeAlias = Mapping[tuple[str, int], EndpointReport]
 """Endpoint reports by node and endpoint number."""
+_IN_TRANSIT_NS: Final = 20_000_000
+"""A datagram that was sent so long before a receiver left its group has arrived by then, or is lost."""
 CAPTURE_BYTES: Final = 8 * 2**20
 """Size limit of a pcap file, enough for about 60,000 frames."""
 
@@ -91,7 +94,7 @@ def measurement(
             both = enumerate(zip_longest(sent, sides(channel.receiver, channel)), 1)
             flows += [Flow(stream.pair, stream.direction, number, *ends) for number, ends in both]
     return Measurement(
-        flows=tuple(flows),
+        flows=_sent_once(flows) if cell.kind.multicast else tuple(flows),
         usage=tuple(_usage(name, reports, spans_s) for name in sorted(cell.nodes)),
         at_ns=at_ns,
         hold_ns=hold_ns,
@@ -100,6 +103,33 @@ def measurement(
         probes=tuple(probes),
         lasts_whole_test=cell.sending_s == cell.duration_s,
     )
+
+
+def _sent_once(flows: Sequence[Flow]) -> tuple[Flow, ...]:
+    """Return the flows of a multicast test with the counts of the one sender, that of the first pair."""
+    sender = flows[0].sender if flows else None
+    if sender is None:
+        return tuple(replace(flow, sender=None) for flow in flows)
+    return tuple(replace(flow, sender=replace(sender, kind_counts=_group_sent(sender, flow))) for flow in flows)
+
+
+def _group_sent(sender: Side, flow: Flow) -> GroupSent | None:
+    """Return how much was sent when a receiver joined and when it left, by the samples just after and just before."""
+    own, side = flow.membership, flow.receiver
+    if own is None or side is None or sender.first_byte_ns is None or sender.last_byte_ns is None:
+        return None
+    came = own.first_ns is not None and side.first_byte_ns is not None
+    start_ns = (side.first_byte_ns or 0) - (own.first_ns or 0) if came else sender.first_byte_ns
+    size = sender.bytes // sender.datagrams.count if sender.datagrams is not None and sender.datagrams.count else 1
+    times, counts = sender.series.columns.get("t_ns", []), sender.series.columns.get("bytes", [])
+    joined = left = None
+    if own.joined_ns is not None:
+        at = bisect_left(times, start_ns + own.joined_ns)
+        joined = (counts[at] if at < len(counts) else sender.bytes) // size
+    if own.left_ns is not None:
+        at = bisect_right(times, start_ns + own.left_ns - _IN_TRANSIT_NS)
+        left = counts[at - 1] // size if at else 0
+    return GroupSent(joined, left, max(0, sender.last_byte_ns - start_ns))
 
 
 def _usage(name: str, reports: Reports, spans_s: Mapping[int, tuple[float, float]]) -> NodeUsage:

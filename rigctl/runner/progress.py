@@ -9,12 +9,13 @@ from typing import Final, Literal
 from rigctl import records
 from rigctl.base.logs import learn
 from rigctl.base.units import format_bytes
-from rigctl.base.values import mean_of_all, total
+from rigctl.base.values import mean, mean_of_all, total
 from rigctl.display.layout import short_rate
 from rigctl.figures import Figure, FlowGroup
 from rigctl.figures.connections import PER_S
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, THROUGHPUT, over_flows
+from rigctl.figures.multicast import RECEIVED_MBPS
 from rigctl.figures.requests import ANSWERED_PER_S, REQUEST_P50
 from rigctl.findings.text import pct_text
 from rigctl.measure.orders import StreamEnds
@@ -212,6 +213,8 @@ class Columns:
         if result.status is Status.OK:
             values = stream_values(cell, result)
             whole = mean_of_all(values) if _is_timed(cell) or cell.kind.by_burst else total(values)
+            if cell.kind.multicast:  # the one stream, as its receivers got it
+                whole = mean(values)
             texts |= self._figures(_unit(cell), values, whole) | _counts(cell, result.flows)
         return self._line(texts, ", ".join(others if result.reason is None else [reason_text(result)]))
 
@@ -245,13 +248,20 @@ def _counts_requests(cell: Cell) -> bool:
     return cell.kind.scheduled and searched_setting(cell) is not None
 
 
+_OF_KIND: Final[Mapping[str, tuple[str, Figure[float]]]] = {
+    "connect": ("Connections/s", PER_S),
+    "requests": ("Median µs", REQUEST_P50),
+    "burst": ("Lost %", LOSS),
+    "multicast": ("Mbit/s each", RECEIVED_MBPS),
+}
+"""Maps a kind of test to the figure of a stream in the progress table, with its unit."""
+
+
 def _unit(cell: Cell) -> str:
-    if cell.kind.connects:
-        return "Connections/s"
     if _counts_requests(cell):
         return "Requests/s"
-    if cell.kind.by_burst:
-        return "Lost %"
+    if (known := _OF_KIND.get(cell.test)) is not None:
+        return known[0]
     return _MBPS if not cell.in_messages else "Median µs" if _is_timed(cell) else "MB/s"
 
 
@@ -264,15 +274,11 @@ def stream_values(cell: Cell, result: Repetition) -> list[float | None]:
     return [_value(cell, flows.get(stream, ()), result.window_s) for stream in cell.streams]
 
 
-_OF_KIND: Final[Mapping[str, Figure[float]]] = {"connect": PER_S, "requests": REQUEST_P50, "burst": LOSS}
-"""Maps a kind of test to the figure of a stream in the progress table."""
-
-
 def _value(cell: Cell, flows: Sequence[Flow], window_s: float | None) -> float | None:
     if len(flows) != cell.parallel:
         return None
-    if (figure := _OF_KIND.get(cell.test)) is not None:
-        return figure.of(FlowGroup(cell, flows))
+    if (known := _OF_KIND.get(cell.test)) is not None:
+        return known[1].of(FlowGroup(cell, flows))
     if cell.kind.round_trips:
         return over_flows(ROUND_TRIP_P50, (FlowGroup(cell, [flow]) for flow in flows))
     if cell.in_messages:
@@ -284,7 +290,7 @@ def _value(cell: Cell, flows: Sequence[Flow], window_s: float | None) -> float |
 
 def _counts(cell: Cell, flows: Sequence[Flow]) -> dict[str, str]:
     """Return retransmits, or loss in percent for UDP, by column title; empty for a test that counts messages."""
-    if cell.in_messages:
+    if cell.in_messages and not cell.kind.multicast:
         return {}
     whole = flows if len(flows) == len(cell.streams) * cell.parallel else ()
     if cell.transport == "udp":

@@ -19,6 +19,7 @@ from rigctl.scenario.matrix import AxisMatrix, expand_matrix, with_axis, with_co
 from rigctl.scenario.mistakes import (
     cell_mistakes,
     datagram_mistakes,
+    default_moments,
     fitting_bytes,
     matrix_mistakes,
     port_mistakes,
@@ -197,6 +198,8 @@ def _cell(number: int, test: Test, model: ScenarioKeys, conditions: Mapping[str,
     if kind.scheduled:
         row |= {REPLY: row[REPLY] or row[SIZE], NODELAY: row[NODELAY] is not False}
     size = 1 if kind.connects else row[SIZE]
+    if kind.multicast:
+        row |= default_moments(row, model.duration)
     if size is None and kind.transport == "udp":
         size = fitting_bytes(rig, taken, condition)
     return Cell(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
@@ -20,7 +21,10 @@ from rigctl.scenario.schema import MAX_DURATION_S, MOST_BINS, ScenarioKeys
 from rigctl.settings import (
     CONDITION,
     ENGINE,
+    GROUP,
     ITERATIONS,
+    JOIN,
+    LEAVE,
     MAX,
     MPTCP,
     PAIRS,
@@ -30,6 +34,7 @@ from rigctl.settings import (
     SETTINGS,
     SIZE,
     TRANSPORT,
+    UNJOINED,
     WINDOW,
     WINDOW_TOTAL,
     ZEROCOPY,
@@ -88,6 +93,7 @@ def cell_mistakes(
             *_kind_clashes(row, kind),
             *_bin_clashes(test, model),
             *_schedule_clashes(test, model),
+            *_multicast_clashes(test, model),
             *_engine_clashes(number, row, kind, model),
         )
         for name, what in clashes:
@@ -130,6 +136,12 @@ def datagram_mistakes(document: YamlDocument, tests: Sequence[Test], rig: Rig) -
             what = "needs the size of its datagrams (as size: 1472), because the rig file has no MTU."
             path = ("test",) if test.traffic_class is None else ("classes", test.traffic_class)
             yield document.mistake(path, f"test: {test.kind.name} {what}")
+    for test in tests:
+        group = test.row[GROUP]
+        if group is not None and rig.virtual is not None and (":" in group) != (rig.ip_version == 6):
+            what = f"group {group}: the data addresses of rig {rig.name} are of IPv{rig.ip_version}. Give such a group."
+            yield setting_mistake(document, GROUP, what)
+            return
 
 
 def receivers_at_once(cells: Iterable[Cell]) -> dict[str, tuple[int, int]]:
@@ -251,6 +263,39 @@ def _schedule_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, st
     if last_s >= model.duration:
         due = f"at per_second: {per_second} the last of {count:,} requests of each flow is due after {last_s:,.6g} s"
         yield "iterations", f"{due}, and the test takes {model.duration:g} s. Give it longer, or request fewer"
+
+
+def default_moments(row: Settings, duration_s: float) -> dict[Setting[Any], Any]:
+    """Return when the receivers of a multicast test join and leave, in ms after the start and before the end."""
+    join_ms, leave_ms = round(min(1000.0, 100 * duration_s)), round(min(3000.0, 300 * duration_s))
+    return {
+        JOIN: join_ms if row[JOIN] is None else row[JOIN],
+        LEAVE: leave_ms if row[LEAVE] is None else row[LEAVE],
+    }
+
+
+def _multicast_clashes(test: Test, model: ScenarioKeys) -> Iterator[tuple[str, str]]:
+    """Yield (key, message) if a multicast test has several sources, nobody who joins, or no time in between."""
+    if not test.kind.multicast:
+        return
+    with suppress(FieldError):  # told by `_row_clashes`
+        pairs = choose_pairs(test.pairs, test.row[PAIRS])
+        sources = list(dict.fromkeys(pair.source for pair in pairs))
+        if len(sources) > 1:
+            yield (
+                "pairs",
+                f"test: multicast has one source, not {len(sources)}, as in {sources[0]} -> …, {sources[0]} -> …",
+            )
+        if (unjoined := test.row[UNJOINED] or 0) >= len(pairs):
+            yield (
+                "unjoined",
+                f"{unjoined} of {len(pairs)} pairs do not join, so that no receiver is left. Name more pairs",
+            )
+    moments = default_moments(test.row, model.duration)
+    if (moments[JOIN] + moments[LEAVE]) / 1e3 >= model.duration:
+        name = "join" if test.row[JOIN] is not None else "leave"
+        what = f"from join, {format_duration(moments[JOIN] / 1e3)}, to leave, {format_duration(moments[LEAVE] / 1e3)}"
+        yield name, f"{what} before the end, no time is left of {format_duration(model.duration)}. Give it longer"
 
 
 def _time_mistakes(document: YamlDocument, model: ScenarioKeys) -> Iterator[Mistake]:

@@ -25,6 +25,7 @@ class Kind:
     connects: bool = False  # True if the sender opens connections, one after the other; each counts as one message
     scheduled: bool = False  # True if the sender begins messages at equal intervals, and each is answered
     by_burst: bool = False  # True if the sender sends bursts, each of many datagrams at once; each counts as a message
+    multicast: bool = False  # True if datagrams are sent once, to a group that the receivers join and leave
     # Assumed speed of a disk, for the longest time to create files before the start. None: the kind has no files.
     prepare_bytes_per_s: int | None = None
 
@@ -72,10 +73,20 @@ BURSTS: Final = Kind(
     sizes=(16, MAX_DATAGRAM),
     by_burst=True,
 )
+MULTICAST: Final = Kind(
+    "multicast",
+    "Multicast",
+    "messages",
+    "multicast",
+    transport="udp",
+    order="multicast",
+    sizes=(16, MAX_DATAGRAM),
+    multicast=True,
+)
 FILE: Final = Kind("file", "File transfer", "messages", "files", bins=True, order="file", prepare_bytes_per_s=5_000_000)
 
 KINDS: Final[dict[str, Kind]] = {
-    kind.name: kind for kind in (TCP, UDP, PINGPONG, BLAST, FILE, CONNECT, REQUESTS, BURSTS)
+    kind.name: kind for kind in (TCP, UDP, PINGPONG, BLAST, FILE, CONNECT, REQUESTS, BURSTS, MULTICAST)
 }
 
 AGENT: Final = "agent"

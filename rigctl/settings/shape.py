@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from rigctl.settings.kinds import AGENT, CAPABILITIES
+from rigctl.settings.kinds import AGENT, CAPABILITIES, Kind
 from rigctl.settings.setting import MEASURED, RANGE_SCHEMA, DataColumn, Setting, as_column, choice
 from rigctl.yamlfile.fields import FieldError, parse_choice, parse_text, parse_whole, show_value
 
@@ -60,6 +60,18 @@ CONDITION: Final[Setting[str | None]] = Setting(
     unset=None,
     type=str,
 )
+
+
+def _refuse_several(flows: int, kind: Kind) -> str | None:
+    return "test: multicast sends one stream to its group. Leave parallel out" if kind.multicast and flows > 1 else None
+
+
+def _refuse_backward(direction: Direction, kind: Kind) -> str | None:
+    if not kind.multicast or direction is Direction.FORWARD:
+        return None
+    return "test: multicast goes from the source to the destinations. Leave direction out"
+
+
 PARALLEL: Final[Setting[int]] = Setting(
     name="parallel",
     meaning="Flows (TCP connections) per pair and direction, 1 to 128.",
@@ -68,6 +80,7 @@ PARALLEL: Final[Setting[int]] = Setting(
     schema={"anyOf": [{"type": "integer", "minimum": 1, "maximum": _MAX_PARALLEL}, RANGE_SCHEMA], "examples": [1, 5]},
     unset=1,
     spans="numbers",
+    refused=_refuse_several,
     columns=(as_column("parallel", "", "flows per pair and direction"),),
 )
 PAIRS: Final[Setting[int | PairGrid | None]] = Setting(
@@ -96,6 +109,7 @@ DIRECTION: Final[Setting[Direction]] = choice(
     parse=lambda name, value: Direction(parse_choice(name, value, tuple(Direction))),
     schema={"enum": [str(direction) for direction in Direction], "examples": ["forward", "both"]},
     unset=Direction.FORWARD,
+    refused=_refuse_backward,
     phrase=lambda direction: "both directions" if direction is Direction.BOTH else "reverse",
 )
 ENGINE: Final[Setting[str]] = choice(

@@ -1,11 +1,12 @@
 """Settings of the traffic: sizes, counts, rates, disk or memory, transport, and probes of the round-trip time."""
 
+import ipaddress
 import re
 from contextlib import suppress
 from typing import Final
 
-from rigctl.base.units import format_bytes, format_rate, parse_bytes, parse_duration, parse_rate
-from rigctl.settings.kinds import AGENT, BLAST, BURSTS, CONNECT, FILE, PINGPONG, REQUESTS, TCP, UDP, Kind
+from rigctl.base.units import format_bytes, format_duration, format_rate, parse_bytes, parse_duration, parse_rate
+from rigctl.settings.kinds import AGENT, BLAST, BURSTS, CONNECT, FILE, MULTICAST, PINGPONG, REQUESTS, TCP, UDP, Kind
 from rigctl.settings.setting import (
     BUCKETS,
     DEFAULT,
@@ -14,6 +15,7 @@ from rigctl.settings.setting import (
     RANGE_SCHEMA,
     DataColumn,
     Effective,
+    Ends,
     OrderKey,
     Setting,
     as_column,
@@ -24,6 +26,7 @@ from rigctl.settings.setting import (
     value_words,
     whole_number,
 )
+from rigctl.settings.shape import MAX_PAIRS
 from rigctl.settings.sockets import SIZE_RANGE_SCHEMA
 from rigctl.yamlfile.fields import FieldError, parse_between, parse_flag, parse_quantity, parse_whole, show_value
 
@@ -103,6 +106,8 @@ def parse_interval(name: str, value: object) -> int:
 
 
 def _refuse_rate(rate: int | str | None, kind: Kind) -> str | None:
+    if kind is MULTICAST and rate in (MAX, UNLIMITED):
+        return f"{rate} is for test: udp only. Give test: multicast a rate, as in 10M"
     if kind is UDP or not isinstance(rate, str) or share_of_ceiling(rate) is not None:
         return None
     return f"{rate} is for test: udp only. Leave rate out for a stream that sends as fast as it can"
@@ -130,9 +135,9 @@ def rate_words(rate: int | str | None) -> str:
 
 SIZE: Final[Setting[int | None]] = Setting(
     name="size",
-    meaning="Bytes of a message in tests pingpong and blast, of a request in requests, 1 to 16M; in udp and burst "
-    "the payload of a datagram, 1 to 65507 (below 16 without order; default: what fits the MTU); in file the size of "
-    "the file, up to 1048576M.",
+    meaning="Bytes of a message in tests pingpong and blast, of a request in requests, 1 to 16M; in udp, burst and "
+    "multicast the payload of a datagram, 1 to 65507 (in burst and multicast from 16 on; below 16 without order; "
+    "default: what fits the MTU); in file the size of the file, up to 1048576M.",
     parse=lambda name, value: parse_between(name, value, parse_bytes, (1, _MAX_FILE), "1 to 1048576M", "64K"),
     text=default_or(format_bytes),
     schema={
@@ -146,14 +151,14 @@ SIZE: Final[Setting[int | None]] = Setting(
     unset=None,
     stored="message_bytes",
     spans="sizes",
-    kinds=(UDP, PINGPONG, BLAST, FILE, REQUESTS, BURSTS),
+    kinds=(UDP, PINGPONG, BLAST, FILE, REQUESTS, BURSTS, MULTICAST),
     needed_by=(PINGPONG, BLAST, FILE, REQUESTS),
     columns=(
         DataColumn(
             name="message_bytes",
             unit="B",
             levels=MEASURED | BUCKETS,
-            meaning="size of a message, a request or a file; for udp and burst the payload of a datagram",
+            meaning="size of a message, a request or a file; for udp, burst and multicast the payload of a datagram",
         ),
     ),
 )
@@ -171,7 +176,7 @@ ITERATIONS: Final[Setting[int | None]] = Setting(
 )
 RATE: Final[Setting[int | str | None]] = Setting(
     name="rate",
-    meaning="Payload bit/s of each flow in tests udp and tcp, as in 100M; the kernel limits TCP flows to the rate "
+    meaning="Payload bit/s of each flow in tests udp, multicast and tcp, as in 100M; the kernel limits TCP to the rate "
     "(SO_MAX_PACING_RATE). 60% is that share of the pair's ceiling, divided among its flows. Only udp: max searches "
     "the highest rate with a loss of at most max_loss; unlimited is as fast as the sender can.",
     parse=or_default(_rate),
@@ -186,8 +191,8 @@ RATE: Final[Setting[int | str | None]] = Setting(
     },
     unset=None,
     type=(int, str),
-    kinds=(TCP, UDP),
-    needed_by=(UDP,),
+    kinds=(TCP, UDP, MULTICAST),
+    needed_by=(UDP, MULTICAST),
     refused=_refuse_rate,
     effective=Effective[int | str | None](
         "max_pacing_bps",
@@ -212,9 +217,9 @@ BURST: Final = whole_number(
     1,
     MAX_BURST,
     8,
-    meaning="Test udp: most datagrams that a late sender sends at once, 1 to 1,000,000; it skips the rest. "
-    "Default: the datagrams of 10 ms; with rate max, of 1 ms.",
-    kinds=(UDP,),
+    meaning="Tests udp and multicast: most datagrams that a late sender sends at once, 1 to 1,000,000; it skips the "
+    "rest. Default: the datagrams of 10 ms; with rate max, of 1 ms.",
+    kinds=(UDP, MULTICAST),
     engines=(AGENT,),
     columns=(
         as_column("burst", "", "requested longest burst of a sender, in datagrams; empty: not set"),
@@ -357,6 +362,101 @@ INTERVAL: Final[Setting[int | None]] = Setting(
     kinds=(BURSTS,),
     engines=(AGENT,),
     columns=(as_column("burst_interval_ms", "ms", "time from one burst to the next"),),
+)
+_MOST_WAIT_MS: Final = 600_000
+
+
+def _group(name: str, value: object) -> str:
+    """Return the address of a multicast group. Raise `FieldError` for one that switches flood, or no group."""
+    with suppress(ValueError):
+        address = ipaddress.ip_address(str(value).strip())
+        scope = int(address) >> 112 & 15  # of IPv6 (RFC 4291): 1 is the interface's, 2 the link's
+        if address.is_multicast and (scope > 2 if address.version == 6 else int(address) >> 8 != 0xE00000):
+            return str(address)
+    raise FieldError(
+        f"{name} {show_value(value)}: expected a multicast address, not of the link, as in 239.255.0.7 or ff15::7"
+    )
+
+
+def _moment_ms(name: str, value: object) -> int:
+    return round(1e3 * parse_between(name, value, parse_duration, (0.0, _MOST_WAIT_MS / 1e3), "0 s to 10 min", "1s"))
+
+
+def _moment(name: str, meaning: str, stored: str, column: str) -> Setting[int | None]:
+    return Setting(
+        name=name,
+        meaning=meaning,
+        parse=_moment_ms,
+        text=default_or(lambda time_ms: format_duration(time_ms / 1e3)),
+        schema={
+            "anyOf": [
+                {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s|m|min)?\s*$"},
+                {"type": "number", "minimum": 0},
+            ],
+            "examples": ["1s"],
+        },
+        unset=None,
+        stored=stored,
+        kinds=(MULTICAST,),
+        engines=(AGENT,),
+        order=OrderKey(f"{name}_ms", Ends.RECEIVER, bounds=(0, _MOST_WAIT_MS)),
+        columns=(as_column(stored, "ms", column),),
+    )
+
+
+UNJOINED: Final = whole_number(
+    "unjoined",
+    0,
+    MAX_PAIRS - 1,
+    1,
+    meaning="Test multicast: the destinations of so many of the last pairs do not join the group. They only count its "
+    "frames that reach them, for which their agents need root. Default: 0.",
+    kinds=(MULTICAST,),
+    engines=(AGENT,),
+    columns=(as_column("unjoined", "", "number of the last pairs whose destinations do not join the group"),),
+    phrase=lambda count: f"{count} unjoined",
+)
+JOIN: Final = _moment(
+    "join",
+    "Test multicast: how long after the start the receivers join the group, 0 to 10 min. Default: 1s, or a tenth of "
+    "the duration if that is less.",
+    "join_at_ms",
+    "how long after the start the receivers were to join the group",
+)
+LEAVE: Final = _moment(
+    "leave",
+    "Test multicast: how long before the end the receivers leave the group, 0 to 10 min. Default: 3s, or three tenths "
+    "of the duration if that is less.",
+    "leave_before_ms",
+    "how long before the end the receivers were to leave the group",
+)
+GROUP: Final[Setting[str | None]] = Setting(
+    name="group",
+    meaning="Test multicast: the group, an address of 224.0.1.0 to 239.255.255.255, or of IPv6 with a scope above 2. "
+    "Default: a random one of 239.255.0.0/16 or ff15::/16, another in each repetition.",
+    parse=_group,
+    schema={"type": "string", "pattern": r"^\s*[0-9a-fA-F.:]{3,45}\s*$", "examples": ["239.255.0.7", "ff15::7"]},
+    unset=None,
+    stored="multicast_group",
+    type=str,
+    kinds=(MULTICAST,),
+    engines=(AGENT,),
+    order=OrderKey("group"),
+    columns=(as_column("multicast_group", "", "requested group; empty: a random one"),),
+    phrase=lambda group: f"group {group}",
+)
+TTL: Final = whole_number(
+    "ttl",
+    1,
+    255,
+    1,
+    meaning="Test multicast: routers that the datagrams may pass, plus one (IP_MULTICAST_TTL). Default: 1.",
+    heading="TTL",
+    kinds=(MULTICAST,),
+    engines=(AGENT,),
+    order=OrderKey("ttl", Ends.SENDER, bounds=(1, 255)),
+    columns=(as_column("ttl", "", "time to live of multicast datagrams; empty: 1"),),
+    phrase=lambda count: f"TTL {count}",
 )
 LATENCY: Final[Setting[int | None]] = Setting(
     name="latency",

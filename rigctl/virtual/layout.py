@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:  # importing these records would take half of a holder's processor time
-    from rigctl.rig.inventory import Arch, Nic, Virtual
+    from rigctl.rig.inventory import Arch, Multicast, Nic, Virtual
 
 STAY: Final = b"stay\n"
 """The starter's last message to the holder, after which the rig outlives the starter."""
@@ -92,6 +92,7 @@ class Bridge:
     device: str
     key: str | None = None  # name of the switch in the rig file; None: the only switch, without a name
     mtu: int | None = None  # MTU of all ports; None: each port has the MTU of its node
+    multicast: "Multicast" = "floods"  # "snoops": IGMP and MLD snooping; "queries": as the querier, too
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ _PORT_BUFFER_S: Final = 0.00325
 """Queue of a switch port as time at full rate: 400 KB at 1 Gbit/s, 3.2 MB for a trunk of 8 Gbit/s."""
 _QUEUE_FRAMES: Final = 1000
 """Queue of a node's interface in frames, Linux's default txqueuelen. A shorter queue would drop frames."""
+_RESPONSE_CS: Final = 100
+"""Time in which hosts answer a switch that is the querier, in 10 ms; it snoops from then on."""
 _TAP_FRAMES: Final = 10_000
 """Queue of a TAP in frames, for times in which the relay (`virtual.relay`) must wait for a processor."""
 _MIN_FRAMES: Final = 4
@@ -92,7 +94,12 @@ def _bucket_line(device: str, rate_bps: int, mtu: int, limit_bytes: int, action:
 def switch_lines(layout: Layout) -> Iterator[str]:
     """Yield `ip -batch` lines for the switches' namespace: bridges, a link to each node, the trunk."""
     for bridge in layout.bridges:
-        yield f"link add name {bridge.device} type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
+        snooping = bridge.multicast != "floods"
+        yield f"link add name {bridge.device} type bridge stp_state 0 forward_delay 0 mcast_snooping {int(snooping)}"
+        if bridge.multicast == "queries":
+            # In a line before that of the querier, which else waits for the usual 10 s before it snoops.
+            yield f"link set dev {bridge.device} type bridge mcast_query_response_interval {_RESPONSE_CS}"
+            yield f"link set dev {bridge.device} type bridge mcast_querier 1"
     for place in layout.places:
         if place.rtt_ns is None:
             yield (

@@ -126,7 +126,7 @@ def layout_of(rig: Rig) -> Layout:
             raise InputError(f"{rig.name}: {place.name} has MTU {place.mtu}. ip_version 6 needs 1280 at least.")
     largest = max(place.mtu for place in places)
     bridges = tuple(
-        Bridge(device, switch.key, switch.mtu or largest)
+        Bridge(device, switch.key, switch.mtu or largest, switch.multicast)
         for device, switch in zip((SWITCH, SECOND_SWITCH), rig.switches.values(), strict=False)
     )
     return Layout(

@@ -1,4 +1,4 @@
-"""Tests that count messages as a user runs them, repetitions that `retest` asks for, and two variants in turn."""
+"""Messages, requests and multicast as a user runs them, repetitions that `retest` asks for, two variants in turn."""
 
 import json
 from collections import Counter
@@ -86,6 +86,36 @@ def test_the_most_requests_within_a_time_are_searched(guest: User) -> None:
     passed = f"{decided['requests_per_s']:,.0f} requests/s within 30 s (p99)"
     assert (passed in said) is ("requests-search" in guest.findings())
     assert "The search for the most requests, trial by trial" in (guest.folder / "p.html").read_text()
+
+
+def test_a_group_is_sent_once_and_reaches_others_only_where_the_switch_floods(guest: User) -> None:
+    """On a busy machine the sender may send less, and a receiver may lose datagrams."""
+    codes = {}
+    for does in ("floods", "queries"):
+        words = (
+            "--rig-set",
+            f"switches.bridge.multicast={does}",
+            "--duration",
+            "5s",
+            "--repeat",
+            "1",
+            "--set",
+            "rate=2M",
+        )
+        guest.rigctl("run", "multicast", *words, "--report", "p.html")
+        codes[does] = guest.findings()
+        *receivers, bystander = guest.rows("flows", invalid=True)
+        assert len({row["datagrams_sent"] for row in receivers}) == 1
+        for row in receivers:
+            assert 0 < row["received_mbps"] < 4
+            assert row["join_us"] > 0
+            assert row["report_version"].startswith("IGMPv")
+        assert (bystander["received_mbps"], bystander["loss_pct"], bystander["join_us"]) == (None, None, None)
+        assert (bystander["outside_pct"] > 90) is (does == "floods")
+    assert "multicast-flooded-unqueried" in codes["floods"]
+    assert not {"multicast-flooded", "multicast-flooded-unqueried", "multicast-unwatched"} & {*codes["queries"]}
+    (cells,) = guest.rows("cells", invalid=True)
+    assert cells["datagrams_sent"] == receivers[0]["datagrams_sent"]
 
 
 def test_what_varies_is_measured_again_in_a_table_of_its_own(replayed: User) -> None:

@@ -18,6 +18,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "streams": ("gigablox", "--duration", "1s"),
     "requests": ("services", "--duration", "600ms", "--repeat", "2"),
     "connect": ("connections", "--duration", "500ms", "--repeat", "2"),
+    "multicast": ("multicast", "--duration", "4s", "--repeat", "2"),
     "iperf3": ("gigablox", "--duration", "1s", "--set", "engine=iperf3"),
     "matrix": ("das2-quick", "--duration", "600ms", "--set", "pairs=1,4,12", "--set", "parallel=1,4"),
     "soak": ("das2-soak", "--duration", "3s"),

@@ -14,6 +14,7 @@ from rigctl.records.host_facts import HOST_FACTS
 
 KEPT: Final = frozenset(
     {
+        "MulticastCounts.group",
         "RunInfo.run", "RunInfo.versions", "RunPlan.virtual", "Cell.test", "Cell.transport", "Cell.engine",
         "HostSetting.kind", "HostSetting.value", "Expectation.column", "Expectation.text", "Expectation.words",
         "Against.setting", "Connections.failed", "PortSeries.source", "Series.columns", "PortSeries.columns",
@@ -22,6 +23,7 @@ KEPT: Final = frozenset(
 """Texts from closed lists, settings, and identifiers that rigctl made."""
 PRIVATE: Final = frozenset(
     {
+        "MulticastCounts.querier",
         "RunInfo.facts", "RunInfo.tags", "RunPlan.title", "RunPlan.notes", "RunPlan.scenario_name",
         "RunPlan.scenario_yaml", "RunPlan.rig_name", "RunPlan.rig_yaml", "RunPlan.overrides", "RunPlan.links",
         "RunPlan.heads", "Pair.source", "Pair.destination", "Cell.condition", "Cell.folder", "Cell.traffic_class",

@@ -268,6 +268,7 @@ class Report:
         self.totals = {line["flow"]: line for line in lines if "bytes" in line}
         self.datagrams = {line["flow"]: line for line in lines if "datagrams" in line}
         self.connections = {line["flow"]: line["connections"] for line in lines if "connections" in line}
+        self.multicast = {line["flow"]: line["multicast"] for line in lines if "multicast" in line}
         self.requests = {line["flow"]: line["requests"] for line in lines if "requests" in line}
         self.buckets: dict[int, list[list[int]]] = {flow: [] for flow in self.totals}
         self.rows: dict[int, list[list[int]]] = {flow: [] for flow in self.totals}

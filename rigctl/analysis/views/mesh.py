@@ -77,10 +77,12 @@ def of_streams(cells: Iterable[CellSummary]) -> Iterator[MeshTest]:
 def of_messages(results: Iterable[MessageResult]) -> Iterator[MeshTest]:
     """Yield each test that counts messages, and its result: round-trip times if they are answered, else goodput.
 
-    Tests that open connections, begin requests at a given rate, or send bursts have neither and are left out.
+    Tests that open connections, begin requests at a given rate, send bursts or send to a group have neither and are
+    left out.
     """
     for result in results:
-        if result.cell.kind.connects or result.cell.kind.scheduled or result.cell.kind.by_burst:
+        kind = result.cell.kind
+        if kind.connects or kind.scheduled or kind.by_burst or kind.multicast:
             continue
         ends, number = result.stream.ends, result.cell.number
         again = result.retransmits_each

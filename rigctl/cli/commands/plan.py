@@ -308,7 +308,7 @@ class PlannedTest(Model):
     """One test: a point of the matrix."""
 
     test: int = at("cell.number", "Number of the test, from 1.")
-    kind: str = at("cell.test", "tcp, udp, pingpong, blast, file, connect, requests or burst.")
+    kind: str = at("cell.test", "tcp, udp, pingpong, blast, file, connect, requests, burst or multicast.")
     traffic_class: str | None = at("cell.traffic_class", "Name of the class of traffic; null: without `classes`.")
     condition: str | None = at("cell.condition")
     duration_s: float = at("cell.duration_s")

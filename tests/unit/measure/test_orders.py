@@ -56,3 +56,26 @@ def test_probes_are_one_flow_of_small_datagrams_with_the_nodes_own_buffers() -> 
     sockets = channel_sockets(cell, channels([cell], lambda: "")[-1], sends=True, interval_ms=100, wait_ms=1)
     assert (sockets.flows, sockets.transport, sockets.test, sockets.size) == (1, "udp", "probe", 64)
     assert (sockets.settings, sockets.interval_ms) == (NO_SETTINGS, 20)
+
+
+def test_a_group_is_sent_to_once_and_known_by_one_token() -> None:
+    """The first pair's sender sends, the others wait; the last destinations watch, as the scenario says."""
+    tokens = count(1)
+    pairs = tuple(Pair("a", node) for node in "bcd")
+    cell = builders.asking(
+        replace(CELL, test="multicast", pairs=pairs, parallel=1, transport="udp", message_bytes=100),
+        **{"unjoined": 1, "join_at_ms": 500, "leave_before_ms": 700, "multicast_group": "239.1.2.3", "ttl": 4},
+    )
+    found = channels([cell, replace(cell, number=2)], lambda: f"token{next(tokens)}")
+    assert [channel.token for channel in found] == ["token1"] * 3 + ["token2"] * 3
+    ends = [
+        [channel_sockets(cell, channel, sends=sends, interval_ms=100, wait_ms=1) for channel in found[:3]]
+        for sends in (True, False)
+    ]
+    assert [[one.role for one in each] for each in ends] == [["send", "wait", "wait"], ["join", "join", "watch"]]
+    listen, connect = (
+        Listen(1, "::1", replace(one[0], token="0" * 32)).to_line(1).decode().split() for one in ends[::-1]
+    )
+    assert {"join_ms=500", "leave_ms=700", "group=239.1.2.3", "transport=udp", "test=multicast"} <= {*listen}
+    assert {"ttl=4", "group=239.1.2.3"} <= {*connect}
+    assert not {"ttl=4"} & {*listen} | {"join_ms=500"} & {*connect}

@@ -11,7 +11,21 @@ from known import known
 from rigctl.measure.orders import channels
 from rigctl.protocol.lines import Captured
 from rigctl.protocol.report import EndpointReport
-from rigctl.records import Cell, Direction, NicCounters, NodeUsage, Pair, Repetition, Series, Side, Status, TcpInfo
+from rigctl.records import (
+    Cell,
+    Datagrams,
+    Direction,
+    GroupSent,
+    MulticastCounts,
+    NicCounters,
+    NodeUsage,
+    Pair,
+    Repetition,
+    Series,
+    Side,
+    Status,
+    TcpInfo,
+)
 from rigctl.remote.clocks import ClockOffset, Clocks
 from rigctl.runner.outcome import EndReport, Measurement, combine_status, make_repetition, measurement, write_captures
 from rigctl.runner.schedule import MeasurementOrder
@@ -186,3 +200,29 @@ def test_the_worst_class_decides(each: list[tuple[Status, str | None]], worst: t
     failed = map(builders.failed, (VOICE, BULK))
     results = [replace(one, status=status, reason=reason) for one, (status, reason) in zip(failed, each, strict=True)]
     assert combine_status((VOICE, BULK), results) == worst
+
+
+def test_the_one_sender_of_a_group_is_that_of_each_receiver_with_what_it_had_sent_at_a_leave() -> None:
+    """The second receiver's clock is 5 µs ahead; it left after 0.5 s, and 20 ms before that 48 % were sent."""
+    cell = replace(FORKED, test="multicast", transport="udp", message_bytes=1000)
+    sent = report(sent=1_000_000)
+    rows = {"t_ns": [SECOND * at // 100 for at in range(101)], "bytes": [10_000 * at for at in range(101)]}
+    sender = replace(sent.sides[0], datagrams=Datagrams(1000), series=Series(rows))
+    own: dict[str, Any] = {
+        "group": "239.1.2.3",
+        "joins": True,
+        "ended_ns": SECOND,
+        "first_ns": 10**8 + 10**6,
+        "first_number": 101,
+    }
+    none: dict[str, Any] = dict.fromkeys(MulticastCounts.__slots__)
+    counts = MulticastCounts(**none | own | {"joined_ns": 10**8, "left_ns": SECOND // 2, "last_ns": SECOND // 2})
+    came = Side(300_000, 10**8 + 10**6 + 5000, SECOND // 2, datagrams=Datagrams(300, highest=470), kind_counts=counts)
+    reports = {("a", 1): replace(sent, sides=(sender,)), ("a", 2): sent}
+    reports |= {("b", 1): replace(sent, sides=(came,)), ("c", 2): replace(sent, sides=(Side(0, None, None),))}
+    b, c = measured(reports, cell, OF_THREE).flows
+    assert known(b.sender).bytes == known(c.sender).bytes == 1_000_000
+    then = known(b.sender).counted(GroupSent)
+    assert then == GroupSent(joined=100, left=480, until_ns=SECOND)
+    assert b.datagrams_due == 480 - 101
+    assert known(c.sender).counted(GroupSent) is None

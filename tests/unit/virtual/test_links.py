@@ -80,6 +80,18 @@ def test_a_rig_of_one_switch_is_built_by_the_same_lines_as_ever() -> None:
     assert not any("trunk" in line for line in port_shaping_lines(layout(), MTUS))
 
 
+@pytest.mark.parametrize(
+    ("does", "snooping", "querier"), [("floods", "0", False), ("snoops", "1", False), ("queries", "1", True)]
+)
+def test_a_switch_floods_or_snoops_and_asks_only_where_it_is_the_querier(
+    does: Any, snooping: str, querier: bool
+) -> None:
+    lines = list(switch_lines(replace(layout(), bridges=(Bridge("br0", multicast=does),))))
+    assert lines[0].endswith(f"mcast_snooping {snooping}")
+    asked = [line for line in lines if "querier" in line or "response" in line]
+    assert ["mcast_querier 1" in line for line in asked] == ([False, True] if querier else [])
+
+
 def test_two_bridges_with_their_ports_and_a_cable_between_them() -> None:
     lines = list(switch_lines(two_switches()))
     assert lines[1] == "link add name br.1 type bridge stp_state 0 forward_delay 0 mcast_snooping 0"

@@ -9,7 +9,7 @@ from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
 from rigctl.analysis.views.messages import MessageResult, message_results
 from rigctl.model.search import Search, keep_deciding_trials, search
 from rigctl.model.trials import searched_setting
-from rigctl.records import Cell, Repetition, RepetitionHead, RunInfo
+from rigctl.records import Cell, Repetition, RepetitionHead, RunInfo, RunPlan
 from rigctl.results.run_results import RunResults, condensed_in_memory, without_retest
 from rigctl.results.summary import CellSummary, summaries
 
@@ -43,9 +43,29 @@ class RunView:
         chosen = tuple(cell for cell in self.plan.cells if cell.kind.section == section)
         if not chosen or len(chosen) == len(self.plan.cells):
             return self if chosen else None
-        numbers = {cell.number for cell in chosen}
-        own = [repetition for repetition in self.every if repetition.cell in numbers]
-        return RunView(self.stored.of(replace(self.plan, cells=chosen), own), self)
+        plan = replace(self.plan, cells=chosen)
+        return RunView(self.stored.of(plan, self._repetitions_of(plan)), self)
+
+    def of_part(self, name: str) -> "RunView | None":
+        """Return a view of one part of the scenario, as of a run of its own; None if the run has no such part.
+
+        Its tests keep their numbers. If there is a control, it is the same part of the control.
+        """
+        plan = self.plan.of_part(name)
+        if not plan.cells:
+            return None
+        view = RunView(self.stored.of(plan, self._repetitions_of(plan)))
+        view.control = None if self.control is None else self.control.of_part(name)
+        return view
+
+    def of_streams(self) -> "RunView | None":
+        """Return a view of the tests that count bytes over time; None if there are none."""
+        plan = replace(self.plan, cells=tuple(cell for cell in self.plan.cells if not cell.in_messages))
+        return RunView(self.stored.of(plan, self._repetitions_of(plan)), self) if plan.cells else None
+
+    def _repetitions_of(self, plan: RunPlan) -> list[RepetitionHead]:
+        numbers = {cell.number for cell in plan.cells}
+        return [repetition for repetition in self.every if repetition.cell in numbers]
 
     @cached_property
     def planned(self) -> tuple[RepetitionHead, ...]:

@@ -83,6 +83,12 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
     as_column("reason", "", "why the status is not ok; if it is ok, which pairs were not measured, and why"),
     DataColumn(name="test", unit="", levels=ALL_LEVELS, meaning="kind of test, such as tcp"),
     DataColumn(
+        name="part",
+        unit="",
+        levels=MEASURED | PHASED,
+        meaning="part of the scenario; empty if the scenario has no parts",
+    ),
+    DataColumn(
         name="class",
         unit="",
         levels=MEASURED | PHASED,
@@ -202,7 +208,7 @@ FIGURES: Final[Mapping[str, Figure[Any]]] = {column.name: column for column in C
 NAMES: Final = {level: tuple(column.name for column in COLUMNS if level in column.levels) for level in Level}
 """Maps each level to the names of its columns, in table order."""
 _TEXT: Final = frozenset(
-    {"run", "status", "reason", "test", "class", "phase", "source", "destination", "direction", "condition"}
+    {"run", "status", "reason", "test", "part", "class", "phase", "source", "destination", "direction", "condition"}
     | {figure.name for figure in FIGURES.values() if figure.is_text}
     | {name for name, kind in setting_columns().items() if kind is str}
 )

@@ -23,8 +23,9 @@ from rigctl.findings.text import (
 from rigctl.limits.links import link_rate_bps
 from rigctl.product.added import added_claim, is_of_round_trips
 from rigctl.product.claim import Claim, NoClaim, claim
+from rigctl.product.switch_card import SwitchCard, switch_card
 from rigctl.product.theme import Theme
-from rigctl.records import Facts
+from rigctl.records import Facts, RunPlan
 from rigctl.report.blocks import Column, Document, Row, Table, tables_in
 from rigctl.report.charts.bars import Bar, bars_of, ends_text, names_of
 from rigctl.report.document import document
@@ -102,6 +103,7 @@ class Product:
     source: str  # last line: date, and whether the rig was virtual
     summary: str  # sentence on what was measured, for a page without a claim
     keys: tuple[str, ...] = ()  # legend of the bars; empty if no legend is needed
+    card: SwitchCard | None = None  # for a run with parts, in place of table and bars
     footnote: str = ""  # sentence on requests that had no effect, for the fragment and the pictures
     control: str = ""  # what was added to the control, for the fragment and the pictures
 
@@ -122,6 +124,8 @@ class Product:
 def product(view: RunView, theme: Theme) -> Product:
     """Return the content of a run's product page. Raise `MistakesError` if the theme does not fit the run."""
     info, report = view.info, document(view)
+    if view.plan.parts:
+        return _product_of_parts(view, report, theme)
     table = _product_table(report, theme)
     tests = [row.test for row in table.rows if row.test is not None]
     cells = () if view.plan.in_messages else tuple(cell for cell in view.cells if cell.cell.number in tests)
@@ -129,7 +133,6 @@ def product(view: RunView, theme: Theme) -> Product:
     supported = None
     if theme.claim.made:
         supported = (added_claim if is_of_round_trips(view) else claim)(view, theme.claim, tests)
-    virtual = " on a virtual rig: no product was connected" if info.plan.virtual is not None else ""
     return Product(
         theme=theme,
         run=info.run,
@@ -137,12 +140,43 @@ def product(view: RunView, theme: Theme) -> Product:
         table=table,
         bars=bars,
         conditions=tuple(_conditions(view, report, supported)),
-        source=f"Measured on {datetime.fromtimestamp(info.started_at, UTC):%-d %B %Y}{virtual}.",
+        source=_source(view),
         summary=_summary(view, bars, len(table.rows)),
         keys=names_of(cells),
         footnote=" ".join(_footnotes(cells)),
         control=" ".join(_beside_control(view, report)),
     )
+
+
+def _product_of_parts(view: RunView, report: Document, theme: Theme) -> Product:
+    """Return the content for a run with parts: the card of a switch. Raise `InputError` if the run supports none."""
+    card = switch_card(view)
+    if card is None:
+        raise InputError(
+            f"run {view.info.run}: a run with parts makes a card of a switch, which needs a part with test: udp, "
+            f"rate: max. Its parts are {join_list(view.plan.parts)}. Measure what the page shows in a run of its own"
+        )
+    for key, given in (("columns", theme.columns), ("tests", theme.tests)):
+        if given:
+            text = f"{key}: a run with parts is shown as a card, which has its own rows and columns. Leave {key} out."
+            raise _mistake(theme, (key,), text)
+    return Product(
+        theme=theme,
+        run=view.info.run,
+        claim=None,  # each figure of the card is rounded against itself
+        table=Table((), (), label=theme.words.results),
+        bars=(),
+        conditions=tuple(_conditions(view, report, None)),
+        source=_source(view),
+        summary=card.summary,
+        card=card,
+    )
+
+
+def _source(view: RunView) -> str:
+    """Return the last line: when the run was measured, and whether on a virtual rig."""
+    virtual = " on a virtual rig: no product was connected" if view.plan.virtual is not None else ""
+    return f"Measured on {datetime.fromtimestamp(view.info.started_at, UTC):%-d %B %Y}{virtual}."
 
 
 def _footnotes(cells: Sequence[CellSummary]) -> Iterator[str]:
@@ -188,18 +222,32 @@ def _conditions(view: RunView, report: Document, supported: Claim | NoClaim | No
     yield "Links", _links(view)
     if alike := group_by(sorted(info.facts), lambda node: _host_text(info.facts[node])):
         yield "Hosts", " ".join(f"{join_list(nodes)}: {words}." for words, nodes in alike.items())
-    kinds = join_list(sorted({cell.kind.title for cell in view.plan.cells}))
-    technique = f"{kinds}: bytes counted at the receivers in the time in which all flows ran"
-    if view.plan.in_messages:
-        technique = f"{kinds}: timed at the senders, from the call that sends to the whole answer"
+    parts = [own for name in view.plan.parts if (own := view.of_part(name)) is not None] or [view]
+    techniques = dict.fromkeys(f"{_technique(own.plan)}." for own in parts)
     tool = f"Measured with rigctl {info.versions.get('rigctl', '')}".rstrip() + "."
-    yield "Method", " ".join([f"{technique}.", *sentences, tool])
-    means = "Goodput and efficiency are means over repetitions"
-    if view.plan.in_messages:
-        means = "Round trips are those of all repetitions together, times are means over repetitions"
-    yield "Rounding", f"{means}, rounded as in the report; a claim is rounded against itself."
+    yield "Method", " ".join([*techniques, *sentences, tool])
+    yield "Rounding", f"{_rounding(view.plan)}."
     files = f"Scenario {info.plan.scenario_name}, rig {info.plan.rig_name}."
     yield "Run", f"{info.run}, {', '.join(report.about[1:])}. {files}"
+
+
+def _rounding(plan: RunPlan) -> str:
+    """Return how the printed figures follow from repetitions and pairs, and how they are rounded."""
+    if plan.parts:
+        slowest = "Rates and shares are those of the slowest port, rounded down"
+        return f"{slowest}; delays are differences of medians, rounded up"
+    means = "Goodput and efficiency are means over repetitions"
+    if plan.in_messages:
+        means = "Round trips are those of all repetitions together, times are means over repetitions"
+    return f"{means}, rounded as in the report; a claim is rounded against itself"
+
+
+def _technique(plan: RunPlan) -> str:
+    """Return what tests of these kinds count or time, and where."""
+    kinds = join_list(sorted({cell.kind.title for cell in plan.cells}))
+    if plan.in_messages:
+        return f"{kinds}: timed at the senders, from the call that sends to the whole answer"
+    return f"{kinds}: bytes counted at the receivers in the time in which all flows ran"
 
 
 def _host_text(facts: Facts) -> str:

@@ -14,6 +14,7 @@ from rigctl.base.errors import extra
 from rigctl.base.resources import templates
 from rigctl.findings.text import lower_first, plural, upper_first
 from rigctl.product.content import Product
+from rigctl.product.switch_card import SwitchCard
 from rigctl.product.theme import Theme, font_families, page_style, tokens
 from rigctl.report.blocks import Column
 from rigctl.report.charts.bars import bars_label, bars_plot
@@ -147,6 +148,8 @@ def _keys(product: Product) -> list[tuple[str, str]]:
 
 def table_picture(product: Product) -> str:
     """Return the table as an SVG picture, with the claim above it."""
+    if product.card is not None:
+        return _switch_picture(product, product.card)
     rows = product.table.rows
     texts = [[row.entries[number].text for row in rows] for number in range(len(product.table.columns))]
     longest = [max([width_of(text, 14, bold=True) for text in own], default=0.0) for own in texts]
@@ -183,6 +186,59 @@ def table_picture(product: Product) -> str:
     )
 
 
+def _switch_picture(product: Product, card: SwitchCard) -> str:
+    """Return the card of a switch as an SVG picture: a row with a bar for each size of frames."""
+    heads = (
+        "Frame",
+        f"{card.forwards}, frames/s",
+        "Of line rate",
+        f"Added to the round trip over {card.control}" if card.control else "",
+    )
+    texts = [
+        [f"{row.frame_bytes} B" for row in card.rows],
+        *([getattr(row, name) for row in card.rows] for name in ("rate", "share", "added")),
+    ]
+    widths = [
+        24 + max(width_of(head, 12, bold=True), *(width_of(text, 14, bold=True) for text in own), 0.0)
+        for head, own in zip(heads, texts, strict=True)
+    ]
+    shown = 4 if card.control else 3
+    bar = 130.0
+    width = max(560.0, sum(widths[:shown]) + bar + 2 * _PAD)
+    first = _PAD + widths[0]
+    second, third = first + widths[1], first + widths[1] + widths[2]
+    summary = wrap(f"{card.summary}.", 15, width - 2 * _PAD)
+    top = 52.0 + 22 * len(summary)
+    body = top + 32
+    under = body + _ROW * len(card.rows) + 8
+    name_width = 12 + max([width_of(name, 13, bold=True) for name, _ in card.lines], default=0.0)
+    lines = [(name, wrap(text, 13, width - 2 * _PAD - name_width)) for name, text in card.lines]
+    conditions = wrap(card.conditions, 13, width - 2 * _PAD)
+    below = under + 8 + 20 * (sum(len(words) for _, words in lines) + len(conditions))
+    return _svg(
+        product,
+        "switch",
+        (width, below + 34),
+        f"{product.title}: {card.summary}",
+        framed=True,
+        title=product.title,
+        title_size=_title_size(product.title, width),
+        summary=summary,
+        top=top,
+        body=body,
+        row=_ROW,
+        heads=heads[:shown],
+        columns=[own[:4] for own in zip(*texts[:shown], strict=True)],
+        ends=(first - 12, second - 12, third - 12, third + bar + 12),
+        bar=(third, bar - 12),
+        filled=[row.filled for row in card.rows],
+        lines=lines,
+        line_at=_PAD + name_width,
+        under=under + 16,
+        conditions=conditions,
+    )
+
+
 def _head(column: Column, longest: float) -> list[str]:
     lines = wrap(column.title, 12, max(longest, 92.0), bold=True)
     return [*lines, column.unit] if column.unit else lines
@@ -194,6 +250,8 @@ def card_picture(product: Product) -> str:
     room = CARD[0] - 2 * left
     wide = min(72 * theme.logo.aspect, 420) if theme.logo else 0.0
     first, rest = (claim.figure, claim.rest) if claim else (theme.words.results, product.summary)
+    if product.card is not None and product.card.figure:
+        first, rest = product.card.figure, product.card.rest
     beside = wrap(product.control, _BESIDE, room)
     size = 44 if len(wrap(rest, 44, room)) <= (_FEW_LINES if beside else 3) else 34
     lines = wrap(rest, size, room)[:4]

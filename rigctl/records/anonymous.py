@@ -62,6 +62,7 @@ class Anonymizer:
         self._private: re.Pattern[str] | None = None
         self._conditions: dict[str, str] = {}
         self._classes: dict[str, str] = {}
+        self._parts: dict[str, str] = {}
 
     def info(self, info: RunInfo) -> RunInfo:
         """Return a run without private texts. `repetition` then takes the repetitions of this run."""
@@ -70,6 +71,7 @@ class Anonymizer:
             self._nodes[node]
         self._private = _pattern_of(self._private_words(info))
         self._classes = _named(_chosen(cell.traffic_class for cell in plan.cells), _public(plan), "class {}".format)
+        self._parts = _named(plan.parts, _public(plan), "part {}".format)
         self._conditions = self._name_conditions(plan)
         return replace(
             info,
@@ -135,6 +137,7 @@ class Anonymizer:
             condition=None if cell.condition is None else self._conditions.get(cell.condition, cell.condition),
             folder=None,
             traffic_class=cell.traffic_class and self._classes[cell.traffic_class],
+            part=cell.part and self._parts[cell.part],
         )
 
     def _expectation(self, expectation: Expectation) -> Expectation:

@@ -1,7 +1,7 @@
 """Define records of a request: pairs of nodes, conditions (host settings), tests (`Cell`), and the plan of a run."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple, TypeVar
 
@@ -119,6 +119,7 @@ class Cell:
     start_s: float = 0.0  # when the flows start, in s after the start of the test; only classes start later
     stop_s: float | None = None  # when the flows stop, in s after the start of the test; None: at its end
     frame_ns: int | None = None  # bursts: time for which the slowest link carries a datagram; None: unknown
+    part: str | None = None  # name of the part of the scenario (`parts`); None: the scenario has no parts
 
     def __getitem__(self, setting: Setting[_T]) -> _T:
         """Return the requested value of a setting; None if not requested."""
@@ -209,7 +210,9 @@ def have_roles(cells: Iterable[Cell]) -> bool:
 
 def settings_words(cell: Cell, pairs: Literal["", "count", "names"] = "") -> dict[str, str]:
     """Return the words for a test by setting, such as `window 64 KiB`. `pairs`: omit, count or name the node pairs."""
-    words: dict[str, str] = {} if cell.condition is None else {"condition": cell.condition}
+    words: dict[str, str] = {} if cell.part is None else {"part": f"part {cell.part}"}
+    if cell.condition is not None:
+        words["condition"] = cell.condition
     if cell.traffic_class is not None:
         words["class"] = f"class {cell.traffic_class}"
     if pairs == "names":
@@ -358,6 +361,21 @@ class RunPlan:
     def nodes(self) -> tuple[str, ...]:
         """Return the names of all nodes in the tests, each once, in the order of the tests."""
         return nodes_of_tests(self.cells)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Return the names of the scenario's parts, in their order; none if the scenario has no parts."""
+        return tuple(dict.fromkeys(cell.part for cell in self.cells if cell.part is not None))
+
+    def of_part(self, name: str) -> "RunPlan":
+        """Return the plan of one part, as if the part were a scenario of its own; its tests keep their numbers."""
+        cells = tuple(replace(cell, part=None) for cell in self.cells if cell.part == name)
+        numbers = {cell.number for cell in cells}
+        return replace(
+            self,
+            cells=cells,
+            expectations=tuple(one for one in self.expectations if not numbers.isdisjoint(one.tests)),
+        )
 
     def settings_of(self, cell: Cell) -> tuple[HostSetting, ...]:
         """Return the host settings that the condition of a test sets."""

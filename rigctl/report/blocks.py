@@ -59,6 +59,7 @@ class Row:
     notes: tuple[int, ...] = ()  # numbers of the row's notes, which are printed below the table
     counted: bool = True  # the test has at least one valid repetition
     over_time: Sparkline | None = None
+    part: str | None = None  # part of the scenario that the row's test is in; None: the scenario has no parts
 
 
 @dataclass(frozen=True, slots=True)

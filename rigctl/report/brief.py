@@ -14,6 +14,7 @@ from rigctl.figures.streams import GOODPUT
 from rigctl.findings.text import (
     few_text,
     how_pairs_differ,
+    join_list,
     link_name,
     percent_text,
     plural,
@@ -47,6 +48,9 @@ class _Figure:
 
 def brief_of(view: RunView, answer: str) -> Brief:
     """Return the head of the report of a run. `answer` is the run's answer, which names the unit of the facts."""
+    about = f"{_rig_kind(view.plan)} · {local_text(view.info.started_at, '%-d %b %Y')}"
+    if view.plan.parts:
+        return Brief(f"{plural(len(view.plan.cells), 'test')}: {join_list(view.plan.parts)}", about)
     cells = [cell for cell in view.cells if cell.goodput_mbps is not None and not cell.cell.in_messages]
     if view.matrix:  # the total of fewer pairs is lower, whatever the settings are
         pairs = max((len(cell.cell.pairs) for cell in cells), default=0)
@@ -55,7 +59,7 @@ def brief_of(view: RunView, answer: str) -> Brief:
     mean = _mean_text(view, cells, figures)
     return Brief(
         request=_request_text(view.plan),
-        about=f"{_rig_kind(view.plan)} · {local_text(view.info.started_at, '%-d %b %Y')}",
+        about=about,
         mean=mean,
         facts=() if view.classed else tuple(_facts(view, cells, figures, answer, spreads=not mean)),
     )

@@ -1,8 +1,8 @@
 """Composes the report of a run from the parts that the modules of `sections` make."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from rigctl.analysis.run_view import RunView
 from rigctl.analysis.views.values import ValuesOfTests
@@ -16,10 +16,24 @@ from rigctl.findings.repetitions import (
     steadiness_findings,
     until_findings,
 )
+from rigctl.findings.text import end_sentence
 from rigctl.records import RunInfo, RunPlan, user_tags
 from rigctl.report import bursts, connections, control, multicast, requests
-from rigctl.report.blocks import Document, Folded, Items, Paragraph, Part, Section, Table, Verbatim, Verdict
+from rigctl.report.blocks import (
+    Block,
+    Charts,
+    Document,
+    Folded,
+    Items,
+    Paragraph,
+    Part,
+    Section,
+    Sparkline,
+    Table,
+    Verbatim,
+)
 from rigctl.report.brief import brief_of
+from rigctl.report.parts import answer_of_parts, of_part, titled_part
 from rigctl.report.sections import (
     classes,
     counters,
@@ -46,6 +60,16 @@ _PartOf: TypeAlias = Callable[[RunView], Part | None]
 def _of_section(section: str, part: Callable[[RunView], Part]) -> _PartOf:
     """Return a function that makes the report part on the tests of `section`, or returns None if there are none."""
     return lambda view: None if (own := view.of_section(section)) is None else part(own)
+
+
+def _of_streams(part: _PartOf) -> _PartOf:
+    """Return `part` for the tests of a run with parts that count bytes over time; for other runs, as it is."""
+
+    def of_run(view: RunView) -> Part | None:
+        own = view.of_streams() if view.plan.parts else view
+        return None if own is None else part(own)
+
+    return of_run
 
 
 def _with_findings(findings: Callable[[RunView], Iterable[Finding]]) -> _PartOf:
@@ -84,43 +108,59 @@ RESULTS: Final[tuple[_PartOf, ...]] = (
     _of_section(multicast.SECTION, multicast.part),
 )
 """Functions that return a report part with a results table."""
-SECTIONS: Final[tuple[_PartOf, ...]] = (
-    _with_findings(method.experimental_findings),
-    _with_findings(shortfall),
-    _with_findings(steadiness_findings),
-    expectations.part,
-    matrix.part,
-    mesh.part,
-    *RESULTS,
-    latency.part,
-    effective.part,
-    soak.part,
-    over_time.part,
-    over_time.bins_part,
-    counters.captures_part,
-    counters.part,
-    picture.part,
-    _retested,
-    _with_findings(until_findings),
-    _with_findings(method.link_sleep),
-    _with_findings(lambda view: method.rig_findings(view.info)),
+
+
+class _Made(NamedTuple):
+    """A function that makes a report part, or returns None if the run has nothing for it.
+
+    For a run with parts it is called for each part, or `once` for the whole run.
+    """
+
+    of: _PartOf
+    once: bool = False
+
+
+SECTIONS: Final[tuple[_Made, ...]] = (
+    _Made(_with_findings(method.experimental_findings), once=True),
+    _Made(_with_findings(shortfall), once=True),
+    _Made(_with_findings(steadiness_findings)),
+    _Made(expectations.part),
+    _Made(matrix.part),
+    _Made(mesh.part),
+    *map(_Made, RESULTS),
+    _Made(latency.part),
+    _Made(effective.part, once=True),
+    _Made(soak.part),
+    _Made(_of_streams(over_time.part), once=True),
+    _Made(_of_streams(over_time.bins_part), once=True),
+    _Made(counters.captures_part, once=True),
+    _Made(_of_streams(counters.part), once=True),
+    _Made(picture.part),
+    _Made(_retested),
+    _Made(_with_findings(until_findings)),
+    _Made(_with_findings(method.link_sleep), once=True),
+    _Made(_with_findings(lambda view: method.rig_findings(view.info)), once=True),
 )
-"""Functions that return a report part, or None if the run has nothing for it; in the order of their sections."""
+"""What makes the parts of a report, in the order of their sections."""
+
+
+class _Body(NamedTuple):
+    """What a report says of a run without parts, or of one part: findings (the answer first) and sections."""
+
+    findings: list[Finding]
+    results: tuple[Section, ...]
+    sections: tuple[Section, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def picture(self) -> Charts | None:
+        return next((part.picture for part in self.parts if part.picture), None)
 
 
 def document(view: RunView) -> Document:
     """Return the report of a run. Raise `InputError` if its records contradict each other."""
     info = view.info
-    parts = [part for part_of in SECTIONS if (part := part_of(view)) is not None]
-    verdicts = tuple(verdict for part in parts for verdict in part.verdicts)
-    results, rest = _results(view, parts, verdicts)
-    findings = [finding for part in parts for finding in part.findings]
-    if not _has_several_kinds(view):  # keep only the first answer
-        answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
-        findings = [finding for finding in findings if finding not in answers[1:]]
-    if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
-        findings.append(NO_FIGURE.say())
-    ranked = by_weight(findings)
+    body = _folded(view) if view.plan.parts else _body(view, _make(view, SECTIONS))
     # Export rows include every repetition, also invalid ones.
     pairs = view.stored.pairs
     return Document(
@@ -128,20 +168,72 @@ def document(view: RunView) -> Document:
         run=info.run,
         about=(rig_words(info.plan), *when(info)),
         notes="" if info.plan.imported else info.plan.notes,  # of an import, they are a finding
-        findings=ranked,
-        results=tuple(results),
-        sections=(*rest, *_closing(view, parts)),
+        findings=tuple(body.findings),
+        results=body.results,
+        sections=(*body.sections, *_closing(view, body.parts)),
         settings=method.settings(view, pairs),
         pairs=tuple(pairs),
         export=method.export_command(info.run),
         show=f"rigctl show {info.run} --all",
-        verdicts=verdicts,
-        figures=lambda: ValuesOfTests(view).by_name(),
+        verdicts=tuple(verdict for part in body.parts for verdict in part.verdicts),
+        figures=lambda: (known for own in _views(view) for known in ValuesOfTests(own).by_name()),
         footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
-        picture=next((part.picture for part in parts if part.picture), None),
-        brief=brief_of(view, ranked[0].text),
+        picture=None if view.plan.parts else body.picture,
+        brief=brief_of(view, body.findings[0].text),
         tags=tuple(user_tags(info.tags).items()),
     )
+
+
+def _make(view: RunView, sections: Iterable[_Made]) -> tuple[Part, ...]:
+    return tuple(part for each in sections if (part := each.of(view)) is not None)
+
+
+def _views(view: RunView) -> list[RunView]:
+    """Return a view of each part of the scenario; the view itself if the scenario has no parts."""
+    return [own for name in view.plan.parts if (own := view.of_part(name)) is not None] or [view]
+
+
+def _body(view: RunView, parts: tuple[Part, ...], over_time: Mapping[int, Sparkline] = {}) -> _Body:
+    """Return what the report parts of a run, or of one part of it, say. `over_time` has lines for rows of results."""
+    results, rest = _results(view, parts, over_time)
+    findings = [finding for part in parts for finding in part.findings]
+    if not _has_several_kinds(view):  # keep only the first answer
+        answers = [finding for finding in findings if finding.weight is Weight.ANSWER]
+        findings = [finding for finding in findings if finding not in answers[1:]]
+    if not any(finding.weight in (Weight.ANSWER, Weight.IMPOSSIBLE, Weight.FAILED) for finding in findings):
+        findings.append(NO_FIGURE.say())
+    return _Body(list(by_weight(findings)), results, tuple(rest), parts)
+
+
+def _folded(view: RunView) -> _Body:
+    """Return what is said of each part of the scenario, below its name, and of the whole run."""
+    once = _make(view, (each for each in SECTIONS if each.once))
+    lines = {number: line for part in once for number, line in part.sparklines.items()}
+    own = [each for each in SECTIONS if not each.once]
+    bodies = {
+        name: _body(each, _make(each, own), lines) for name, each in zip(view.plan.parts, _views(view), strict=True)
+    }
+    findings = [finding for part in once for finding in part.findings]
+    findings += [of_part(name, finding) for name, body in bodies.items() for finding in body.findings[1:]]
+    return _Body(
+        [answer_of_parts({name: body.findings[0] for name, body in bodies.items()}), *by_weight(findings)],
+        tuple(section for name, body in bodies.items() for section in _results_of_part(name, body)),
+        (
+            *(titled_part(name, section) for name, body in bodies.items() for section in body.sections),
+            *(section for part in once for section in (*part.sections, *part.details)),
+        ),
+        (*(part for body in bodies.values() for part in body.parts), *once),
+    )
+
+
+def _results_of_part(name: str, body: _Body) -> Iterator[Section]:
+    """Yield the results of a part: first its answer, its chart and its first table, below its name."""
+    answer = body.findings[0]
+    head: list[Block] = [Paragraph(" ".join(filter(None, (end_sentence(answer.text), answer.remedy))))]
+    head += [body.picture] if body.picture else []
+    first, *rest = body.results or (Section("Results", (), brief=True),)
+    yield replace(titled_part(name, first), title=name, blocks=(*head, *titled_part(name, first).blocks), brief=True)
+    yield from (titled_part(name, section) for section in rest)
 
 
 def _has_several_kinds(view: RunView) -> bool:
@@ -151,7 +243,7 @@ def _has_several_kinds(view: RunView) -> bool:
 
 
 def _results(
-    view: RunView, parts: Sequence[Part], verdicts: Sequence[Verdict]
+    view: RunView, parts: Sequence[Part], over_time: Mapping[int, Sparkline]
 ) -> tuple[tuple[Section, ...], list[Section]]:
     """Return the result sections, and the sections after them. A long table is folded if heat maps show its values."""
     lead = [section for part in parts for section in part.lead]
@@ -160,7 +252,8 @@ def _results(
     tables = [part.results for part in parts if part.results is not None]
     if not tables:
         return (), [*lead, *rest]
-    lines = {number: line for part in parts for number, line in part.sparklines.items()}
+    verdicts = tuple(verdict for part in parts for verdict in part.verdicts)
+    lines = {**over_time, **{number: line for part in parts for number, line in part.sparklines.items()}}
 
     def composed(table: Table) -> Table:
         table = expectations.with_column(_with_heads(view.info, table), view.plan, verdicts)

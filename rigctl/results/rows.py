@@ -149,6 +149,7 @@ def which_repetition(info: RunInfo, cell: Cell, repetition: RepetitionHead) -> d
         "attempt": repetition.attempt,
         "status": str(repetition.status),
         "test": cell.test,
+        "part": cell.part,
         "class": cell.traffic_class,
     }
 

@@ -175,11 +175,11 @@ class Columns:
     def __init__(self, plan: RunPlan) -> None:
         self._plan, cells = plan, plan.cells
         self._pairs: Literal["count", "names"] = "names" if records.several_sets(cells) else "count"
-        words = [(cell.traffic_class, _words(cell, self._pairs)) for cell in cells]
+        words = [((cell.part, cell.traffic_class), _words(cell, self._pairs)) for cell in cells]
         names = dict.fromkeys(name for _, own in words for name in own)
         values = Counter((name, group) for name, group, _ in {(n, g, own.get(n)) for g, own in words for n in names})
-        # A column with the class name replaces settings that differ only between traffic classes.
-        varied = {name for (name, _), count in values.items() if count > 1 or name == "class"}
+        # Columns with the names of part and class replace settings that differ only between them.
+        varied = {name for (name, _), count in values.items() if count > 1 or name in ("part", "class")}
         self._varied = {n: n[:1].upper() + n.split(maxsplit=1)[0][1:] for n in names if n in varied}
         units, sets = dict.fromkeys(map(_unit, cells)), {cell.streams for cell in cells}
         several = [_RANGE] if max(map(len, sets)) > 1 else []

@@ -37,7 +37,9 @@ def burst_mistakes(
 ) -> Iterator[Mistake]:
     """Yield the mistakes of tests of bursts: each once, with its first test."""
     reported = set()
-    for test, cell in zip(tests, plan.cells, strict=True):
+    numbered = {cell.number: cell for cell in plan.cells}
+    for test in tests:
+        cell = numbered[test.number]
         if not cell.kind.by_burst:
             continue
         for setting, what in _clashes(plan, cell):

@@ -85,6 +85,8 @@ class Test(NamedTuple):
     row: Settings
     pairs: PairSet
     kind: Kind
+    number: int  # number of the test in the run, from 1
+    part: str | None = None  # name of the part of the scenario; None: it has no parts
     traffic_class: str | None = None
     group: int | None = None  # number of the first test of the row; None without classes
     start_s: float = 0.0
@@ -112,23 +114,30 @@ def classes_of(sections: Mapping[str, BaseModel], test: str, duration_s: float, 
 
 
 def tests_of_classes(
-    rows: Sequence[tuple[Settings, PairSet]], kind: Kind, classes: Sequence[TrafficClass]
+    rows: Sequence[tuple[Settings, PairSet]],
+    kind: Kind,
+    classes: Sequence[TrafficClass],
+    first: int,
+    part: str | None,
 ) -> list[Test]:
-    """Return the tests of a scenario: one for each row, or one for each class of each row."""
+    """Return the tests of a part: one for each row, or one for each class of each row. `first`: their first number."""
     if not classes:
-        return [Test(row, pairs, kind) for row, pairs in rows]
+        return [Test(row, pairs, kind, number, part) for number, (row, pairs) in enumerate(rows, first)]
+    groups = ((first + place * len(classes), row, pairs) for place, (row, pairs) in enumerate(rows))
     return [
         Test(
             _row_of(each, row),
             each.pairs or pairs,
             each.kind,
+            group + place,
+            part,
             each.name,
-            place * len(classes) + 1,
+            group,
             each.start_s,
             each.stop_s,
         )
-        for place, (row, pairs) in enumerate(rows)
-        for each in classes
+        for group, row, pairs in groups
+        for place, each in enumerate(classes)
     ]
 
 

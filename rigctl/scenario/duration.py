@@ -47,13 +47,16 @@ def planned_time(plan: RunPlan, message_s: Mapping[int, float] = {}) -> PlannedT
     times = repetition_times(plan, message_s).values()
     unknown = any(own.expected_s is None for own in times)
     total_s = sum(own.most_s if own.expected_s is None else own.expected_s for own in times) * plan.repeat
+    least_s = sum(own.base_s for own in times) * plan.repeat
+    if any(searched_setting(cell) is not None for cell in plan.cells):
+        return PlannedTime(least_s, "at least", least_s)
     noisy = plan.repeat > 1 and (plan.retest is not None or plan.until is not None)
     exactness: Literal["exact", "at least", "at most", "about"] = "exact"
     if any(cell[ITERATIONS] is not None for cell in plan.cells):
         exactness = "at most" if unknown else "about"
-    elif noisy or any(map(searched_setting, plan.cells)):
+    elif noisy:
         exactness = "at least"
-    return PlannedTime(total_s, exactness, sum(own.base_s for own in times) * plan.repeat)
+    return PlannedTime(total_s, exactness, least_s)
 
 
 def longest_s(plan: RunPlan) -> float:
@@ -62,10 +65,15 @@ def longest_s(plan: RunPlan) -> float:
     Each repetition takes its whole duration, each re-test and each trial is needed, and the longest repetition is
     invalid and measured once more.
     """
+    longest = max(own.most_s for own in repetition_times(plan).values())
+    between_s = _BETWEEN_S * sum(_most_repetitions_of_tests(plan).values())
+    return longest + most_s(plan) + between_s
+
+
+def most_s(plan: RunPlan) -> float:
+    """Return how many seconds the traffic of a run takes at most: each re-test and each trial is needed."""
     times = repetition_times(plan)
-    repetitions = {cell.first: _most_repetitions(plan, cell) for cell in plan.cells}
-    longest = max(own.most_s for own in times.values())
-    return longest + sum(count * (times[first].most_s + _BETWEEN_S) for first, count in repetitions.items())
+    return sum(count * times[first].most_s for first, count in _most_repetitions_of_tests(plan).items())
 
 
 def repetition_times(plan: RunPlan, message_s: Mapping[int, float] = {}) -> dict[int, RepetitionTime]:
@@ -124,6 +132,11 @@ def _rtt_s(cell: Cell, plan: RunPlan) -> float | None:
         known = [link.rtt_s for link in (plan.links[pair.source], plan.links[pair.destination])]
         trips.append(sum(own for own in known if own is not None) or None)
     return None if least_of_all(trips) is None else max(own for own in trips if own is not None)
+
+
+def _most_repetitions_of_tests(plan: RunPlan) -> dict[int, int]:
+    """Return the most repetitions of each test, by `Cell.first`."""
+    return {cell.first: _most_repetitions(plan, cell) for cell in plan.cells}
 
 
 def _most_repetitions(plan: RunPlan, cell: Cell) -> int:

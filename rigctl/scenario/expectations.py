@@ -210,11 +210,11 @@ def expectations_of(sections: Sequence[BaseModel], tests: Sequence[Test]) -> tup
             is_upper = bound.comparison in (Operator.AT_MOST, Operator.BELOW)
             for number in chosen:
                 held[number, name, bound.per_pair, is_upper] = len(asked) - 1
-    of = group_by(held, lambda key: held[key])
+    of, numbered = group_by(held, lambda key: held[key]), {test.number: test for test in tests}
     return tuple(
         replace(
             bound,
-            column=column_of(bound.name, tests[min(held_by)[0] - 1].kind) or bound.name,
+            column=column_of(bound.name, numbered[min(held_by)[0]].kind) or bound.name,
             tests=tuple(sorted(number for number, *_ in held_by)),
         )
         for place, bound in enumerate(asked)
@@ -226,20 +226,31 @@ def expect_mistakes(
     document: YamlDocument, sections: Sequence[BaseModel], tests: Sequence[Test], *, overridden: bool
 ) -> Iterator[Mistake]:
     """Yield mistakes: figures that tests lack; and, unless options changed the axes (`overridden`), unknown tests."""
+    numbered = {test.number: test for test in tests}
     for place, section in enumerate(sections):
         path = ("expect", place)
         chosen, names = _choose(section, tests), _figures(section)
         if not names:
             yield document.mistake(path, f'expect: names no figure. Name one, as in goodput: "{_EXAMPLES["Mbit/s"]}".')
-        most = max(getattr(section, "tests", None) or [0])
-        if most > len(tests) and not overridden:
-            yield document.mistake((*path, "tests"), f"expect: there is no test {most}; the scenario has {len(tests)}.")
+        unknown = [number for number in getattr(section, "tests", None) or () if number not in numbered]
+        if unknown and not overridden:
+            what = f"expect: there is no test {max(unknown)}; {_numbers_text(tests)}."
+            yield document.mistake((*path, "tests"), what)
         elif not chosen and not overridden:
             yield document.mistake((*path, "where"), "expect: no test has these values.")
         for name in names:
-            wrong = _wrong(name, getattr(section, name), [tests[number - 1] for number in chosen], tests)
+            wrong = _wrong(name, getattr(section, name), [numbered[number] for number in chosen], tests)
             if wrong is not None:
                 yield document.mistake((*path, name), f"{name}: {wrong}.", at_key=True)
+
+
+def _numbers_text(tests: Sequence[Test]) -> str:
+    first, last = tests[0], tests[-1]
+    if first.part is None:
+        return f"the scenario has {len(tests)}"
+    return f"part {first.part} has " + (
+        f"test {first.number}" if first is last else f"tests {first.number} to {last.number}"
+    )
 
 
 def _wrong(name: str, bound: Expectation, chosen: Sequence[Test], every: Sequence[Test]) -> str | None:
@@ -283,9 +294,9 @@ def _choose(section: BaseModel, tests: Sequence[Test]) -> list[int]:
     named = {name: getattr(where, name) for name in where.model_fields_set} if where is not None else {}
     of_class = named.pop("class", None)
     return [
-        number
-        for number, test in enumerate(tests, 1)
-        if (numbers is None or number in numbers)
+        test.number
+        for test in tests
+        if (numbers is None or test.number in numbers)
         and of_class in (None, test.traffic_class)
         and all(test.row[SETTINGS[name]] == value for name, value in named.items())
     ]

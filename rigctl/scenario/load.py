@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from rigctl.base import resources
 from rigctl.base.errors import InputError
@@ -14,9 +15,10 @@ from rigctl.rig.inventory import Rig
 from rigctl.rig.load import load_rig
 from rigctl.scenario.bursts import burst_mistakes, with_frame_times
 from rigctl.scenario.classes import Test, class_mistakes, classes_of, tests_of_classes, time_mistakes
-from rigctl.scenario.expectations import expect_mistakes, expectations_of, with_classes_apart
+from rigctl.scenario.expectations import expect_mistakes, expectations_of
 from rigctl.scenario.matrix import AxisMatrix, expand_matrix, with_axis, with_conditions, with_settings
 from rigctl.scenario.mistakes import (
+    capture_mistakes,
     cell_mistakes,
     datagram_mistakes,
     default_moments,
@@ -28,6 +30,7 @@ from rigctl.scenario.mistakes import (
 )
 from rigctl.scenario.overrides import Changes, Overrides, against_of, read_overrides, with_variant
 from rigctl.scenario.pairs import choose_pairs, has_foreign_pairs, pairs_option, sets_of, tests_of
+from rigctl.scenario.parts import ScenarioPart, parts_of
 from rigctl.scenario.schema import ScenarioFile, ScenarioKeys
 from rigctl.scenario.shares import share_mistakes, with_rates
 from rigctl.settings import (
@@ -52,7 +55,7 @@ from rigctl.settings import (
 from rigctl.settings.kinds import KINDS
 from rigctl.yamlfile import MOST_FOUND, Mistake, MistakesError, YamlDocument, sort_mistakes
 from rigctl.yamlfile.read import find_bundled, find_file, read_document
-from rigctl.yamlfile.validate import validate
+from rigctl.yamlfile.validate import read_model
 
 __all__ = ["Overrides", "find_scenario", "find_scenarios", "load_plan"]
 
@@ -66,32 +69,77 @@ def load_plan(scenario: str, overrides: Overrides) -> tuple[RunPlan, Rig]:
     """
     changes, wrong_options = read_overrides(overrides)
     path = find_scenario(scenario)
-    document = with_classes_apart(changes.applied(read_document(path)).listed("expect", "pairs"))
-    model = validate(document, ScenarioFile, wrong_options)
-    rig = _rig(document, model.rig, path.parent, overrides)
-    matrix = matrix_of(model, changes)
+    parts, wrong = parts_of(read_document(path), changes)
+    models = _models(parts, [*wrong_options, *wrong])
+    rig = _rig(parts[0].document, models[0].rig, path.parent, overrides)
+    loaded = [_Loaded(part, model, matrix_of(model, part.changes)) for part, model in zip(parts, models, strict=True)]
     found = [
-        *scenario_mistakes(document, model, rig),
-        *matrix_mistakes(document, matrix, overridden=bool(changes.axes)),
+        mistake
+        for part, model, matrix in loaded
+        for mistake in (
+            *scenario_mistakes(part.document, model, rig),
+            *matrix_mistakes(part.document, matrix, overridden=bool(part.changes.axes)),
+        )
     ]
     if found:
-        foreign = overrides.rig is not None and "pairs" not in changes.fields and has_foreign_pairs(model.pairs, rig)
+        own_pairs = "pairs" not in changes.fields
+        foreign = overrides.rig is not None and own_pairs and any(has_foreign_pairs(own.pairs, rig) for own in models)
         raise MistakesError([*sort_mistakes(found), *([_lacking_nodes(path, rig, overrides)] if foreign else [])])
-    tests, against = _tests(changes.located(document), model, rig, matrix, changes)
+    tests, against = _all_tests(loaded, rig)
     _log.info("scenario %s: %d tests; rig %s: %d nodes", path, len(tests), rig.source, len(rig.nodes))
-    plan = with_frame_times(with_rates(_plan(path, document, model, tests, rig=rig, overrides=overrides)))
-    located = changes.located(document)
-    found = [*share_mistakes(located, matrix, tests, plan), *port_mistakes(plan.cells, rig)]
-    found += burst_mistakes(located, matrix, tests, plan)
+    plan = with_frame_times(with_rates(_plan(path, loaded, tests, rig=rig, overrides=overrides)))
+    found = list(port_mistakes(plan.cells, rig))
+    for (part, _, matrix), own in zip(loaded, tests, strict=True):
+        located = part.changes.located(part.document)
+        found += share_mistakes(located, matrix, own, plan)
+        found += burst_mistakes(located, matrix, own, plan)
     if found:
         raise MistakesError(found)
-    return replace(plan, title=changes.title(model.title, path.stem), against=against), rig
+    return replace(plan, title=changes.title(models[0].title, path.stem), against=against), rig
 
 
-def _tests(
-    document: YamlDocument, model: ScenarioKeys, rig: Rig, matrix: AxisMatrix, changes: Changes
-) -> tuple[list[Test], Against | None]:
-    """Return the tests of a scenario, and its comparison (`--against`) if any. Raise `MistakesError`."""
+class _Loaded(NamedTuple):
+    """A part of a scenario whose single keys are valid, with its matrix."""
+
+    part: ScenarioPart
+    model: ScenarioKeys
+    matrix: AxisMatrix
+
+
+def _models(parts: Sequence[ScenarioPart], before: Sequence[Mistake]) -> list[ScenarioKeys]:
+    """Return the model of each part. Raise `MistakesError` with the mistakes of options (`before`) and of all parts."""
+    read = [read_model(part.document, ScenarioFile) for part in parts]
+    if before or not read or any(found for _, found in read):
+        raise MistakesError([*before, *sort_mistakes(mistake for _, found in read for mistake in found)])
+    return [model for model, _ in read if model is not None]
+
+
+def _all_tests(loaded: Sequence[_Loaded], rig: Rig) -> tuple[list[list[Test]], Against | None]:
+    """Return the tests of each part, numbered over the run, and the comparison (`--against`). Raise `MistakesError`."""
+    every: list[list[Test]] = []
+    against: Against | None = None
+    found: list[Mistake] = []
+    for own in loaded:
+        tests, against, wrong = _tests(own, rig, 1 + sum(map(len, every)))
+        every.append(tests)
+        found += wrong
+        if not tests:  # the numbers of the tests of the following parts are not known
+            break
+    else:
+        part, model, _ = loaded[0]
+        found += capture_mistakes(part.changes.located(part.document), model, sum(map(len, every)))
+    if found:
+        raise MistakesError(sort_mistakes(found))
+    return every, against
+
+
+def _tests(loaded: _Loaded, rig: Rig, first: int) -> tuple[list[Test], Against | None, list[Mistake]]:
+    """Return the tests of a part, numbered from `first`, its comparison (`--against`) if any, and its mistakes.
+
+    There are no tests if a mistake prevents that they are made.
+    """
+    part, model, matrix = loaded
+    document, changes = part.changes.located(part.document), part.changes
     variant, before = changes.variant, None
     if variant is not None:
         matrix, before = with_variant(matrix, variant)
@@ -99,15 +147,14 @@ def _tests(
     found = list(set_mistakes(document, matrix, len(sets)))
     found += class_mistakes(document, matrix, len(sets), classes, None if variant is None else variant.option)
     found += time_mistakes(document, classes, model.duration, model.omit)
-    tests: list[Test] = []
-    if not found:
-        tests = tests_of_classes(tests_of(expand_matrix(matrix), sets), KINDS[model.test], classes)
-        found += islice(cell_mistakes(document, model, matrix, tests), MOST_FOUND)
-        found += datagram_mistakes(document, tests, rig)
-        found += expect_mistakes(document, model.expect, tests, overridden=bool(changes.axes))
     if found:
-        raise MistakesError(sort_mistakes(found))
-    return tests, None if variant is None else against_of(tests, variant, before, model.repetitions)
+        return [], None, found
+    tests = tests_of_classes(tests_of(expand_matrix(matrix), sets), KINDS[model.test], classes, first, part.name)
+    found += islice(cell_mistakes(document, model, matrix, tests), MOST_FOUND)
+    found += datagram_mistakes(document, tests, rig)
+    found += expect_mistakes(document, model.expect, tests, overridden=bool(changes.axes))
+    compared = None if variant is None or found else against_of(tests, variant, before, model.repetitions)
+    return tests, compared, found
 
 
 def _lacking_nodes(path: Path, rig: Rig, overrides: Overrides) -> Mistake:
@@ -153,16 +200,18 @@ def matrix_of(model: ScenarioKeys, changes: Changes) -> AxisMatrix:
 
 
 def _plan(
-    path: Path, document: YamlDocument, model: ScenarioKeys, tests: Sequence[Test], *, rig: Rig, overrides: Overrides
+    path: Path, loaded: Sequence[_Loaded], tests: Sequence[Sequence[Test]], *, rig: Rig, overrides: Overrides
 ) -> RunPlan:
+    models, model = [own.model for own in loaded], loaded[0].model  # what holds for the run is the same in all of them
     conditions = {name: condition_of(name, section) for name, section in model.conditions.items()}
-    cells = tuple(_cell(number, test, model, conditions, rig) for number, test in enumerate(tests, 1))
+    each = list(zip(models, tests, strict=True))
+    cells = tuple(_cell(test, own, conditions, rig) for own, each_test in each for test in each_test)
     used = {node for cell in cells for node in cell.nodes}
     return RunPlan(
         title=model.title,
         notes=model.notes,
         scenario_name=path.stem,
-        scenario_yaml=document.text,
+        scenario_yaml=loaded[0].part.document.text,
         rig_name=rig.name,
         rig_yaml=rig.text,
         overrides=overrides.as_given(),
@@ -170,9 +219,9 @@ def _plan(
         cells=cells,
         links={name: node.link for name, node in rig.nodes.items() if name in used},
         virtual=rig.virtual,
-        max_skew_s=model.max_skew_s,
+        max_skew_s=min(own.max_skew_s for own in models),
         heads=tuple(model.heads.items()),
-        expectations=expectations_of(model.expect, tests),
+        expectations=tuple(bound for own, of_part in each for bound in expectations_of(own.expect, of_part)),
         conditions=tuple(conditions[name] for name in dict.fromkeys(cell.condition for cell in cells) if name),
         ports=rig.ports,
         trunk=rig.trunk,
@@ -184,7 +233,7 @@ def _plan(
     )
 
 
-def _cell(number: int, test: Test, model: ScenarioKeys, conditions: Mapping[str, Condition], rig: Rig) -> Cell:
+def _cell(test: Test, model: ScenarioKeys, conditions: Mapping[str, Condition], rig: Rig) -> Cell:
     row, kind = test.row, test.kind
     taken = choose_pairs(test.pairs, row[PAIRS])
     total, name = row[WINDOW_TOTAL], row[CONDITION]
@@ -203,7 +252,7 @@ def _cell(number: int, test: Test, model: ScenarioKeys, conditions: Mapping[str,
     if size is None and kind.transport == "udp":
         size = fitting_bytes(rig, taken, condition)
     return Cell(
-        number=number,
+        number=test.number,
         test=kind.name,
         pairs=taken,
         duration_s=model.duration,
@@ -211,7 +260,7 @@ def _cell(number: int, test: Test, model: ScenarioKeys, conditions: Mapping[str,
         parallel=row[PARALLEL],
         direction=row[DIRECTION],
         condition=name,
-        capture=number in model.capture if isinstance(model.capture, tuple) else model.capture,
+        capture=test.number in model.capture if isinstance(model.capture, tuple) else model.capture,
         bin_us=None if model.bins is None else round(model.bins * 1e6),
         transport=row[TRANSPORT] if TRANSPORT.takes(kind) else kind.transport,
         message_bytes=size,
@@ -224,4 +273,5 @@ def _cell(number: int, test: Test, model: ScenarioKeys, conditions: Mapping[str,
         group=test.group,
         start_s=test.start_s,
         stop_s=test.stop_s,
+        part=test.part,
     )

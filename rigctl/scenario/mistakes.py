@@ -81,27 +81,27 @@ def cell_mistakes(
     document: YamlDocument, model: ScenarioKeys, matrix: AxisMatrix, tests: Sequence[Test]
 ) -> Iterator[Mistake]:
     """Yield mistakes for conflicting settings of tests: each conflict once, with its first test."""
-    yield from _capture_mistakes(document, model, len(tests))
     yield from _search_mistakes(document, model, tests)
     reported: set[tuple[str, tuple[str, ...] | None]] = set()
     resizing = {name for name, section in model.conditions.items() if condition_of(name, section).resize}
-    for number, test in enumerate(tests, 1):
+    numbered = {test.number: test for test in tests}
+    for test in tests:
         row, kind = test.row, test.kind
         clashes = (
-            *class_clashes(test, tests[(test.group or number) - 1], row[CONDITION] in resizing),
+            *class_clashes(test, numbered[test.group or test.number], row[CONDITION] in resizing),
             *_row_clashes(row, test.pairs, list(model.conditions)),
             *_kind_clashes(row, kind),
             *_bin_clashes(test, model),
             *_schedule_clashes(test, model),
             *_multicast_clashes(test, model),
-            *_engine_clashes(number, row, kind, model),
+            *_engine_clashes(test.number, row, kind, model),
         )
         for name, what in clashes:
             own = place_of(document, matrix, test, SETTINGS[name]) if name in SETTINGS else None
             if (name, own) in reported:
                 continue
             reported.add((name, own))
-            sentence = f"{name}: {what} (test {number})."
+            sentence = f"{name}: {what} (test {test.number})."
             if own is None and name in SETTINGS:
                 yield setting_mistake(document, SETTINGS[name], sentence)
             else:
@@ -169,7 +169,8 @@ def port_mistakes(cells: Sequence[Cell], rig: Rig) -> Iterator[Mistake]:
             yield Mistake(f"{rig.source}: nodes.{name}", f"{what}. Give the node more ports.")
 
 
-def _capture_mistakes(document: YamlDocument, model: ScenarioKeys, cells: int) -> Iterator[Mistake]:
+def capture_mistakes(document: YamlDocument, model: ScenarioKeys, cells: int) -> Iterator[Mistake]:
+    """Yield a mistake for each number in `capture` that none of the run's tests has; `cells` is their count."""
     for number in model.capture if isinstance(model.capture, tuple) else ():
         if number > cells:
             yield document.mistake(("capture",), f"capture: there is no test {number}; the scenario has {cells}.")

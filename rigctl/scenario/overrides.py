@@ -227,11 +227,10 @@ def against_of(tests: Sequence[Test], variant: Variant, before: object, repeat: 
     def without_axis(test: Test) -> tuple[Settings, PairSet]:
         return test.row | {axis: axis.unset}, test.pairs
 
-    numbered = list(enumerate(tests, 1))
-    firsts = {without_axis(test): number for number, test in numbered if test.row[axis] == before}
+    firsts = {without_axis(test): test.number for test in tests if test.row[axis] == before}
     twins = [
-        (firsts[without_axis(test)], number)
-        for number, test in numbered
+        (firsts[without_axis(test)], test.number)
+        for test in tests
         if test.row[axis] == variant.value and without_axis(test) in firsts
     ]
     if not twins:

@@ -16,6 +16,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     PlainValidator,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -172,6 +173,11 @@ def _axes_model(title: str, doc: str, base: type[_Keys], names: Collection[str],
         schema = axis.schema if not many else {"anyOf": [axis.schema, {**_SOME, "items": axis.schema}]}
         read = PlainValidator(partial(parse_axis, axis)) if many else validator_for(partial(_one_value, axis))
         fields[axis.name] = (Annotated[Any, read, WithJsonSchema(schema)], Field(None, description=axis.meaning))
+    return _model(title, doc, base, fields)
+
+
+def _model(title: str, doc: str, base: type[_Keys], fields: dict[str, Any]) -> type[_Keys]:
+    """Return a model with the keys of `base` and `fields`."""
     with warnings.catch_warnings():
         # The axis `copy` hides pydantic's deprecated method `copy`, which rigctl does not call.
         warnings.filterwarnings("ignore", message='Field name "copy"')
@@ -276,10 +282,17 @@ class UntilSection(YamlSection):
     most: _More = Field(50, description="Most repetitions of a test.")
 
 
+_WITH_PAIRS: Final[list[JsonValue]] = [{"required": ["pairs"]}, {"required": ["classes"]}]
+
+
+class _PartKeys(YamlSection):
+    model_config = ConfigDict(json_schema_extra={"anyOf": _WITH_PAIRS})
+
+
 class ScenarioKeys(YamlSection):
     """Keys of a scenario, except settings."""
 
-    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["pairs"]}, {"required": ["classes"]}]})
+    model_config = ConfigDict(json_schema_extra={"anyOf": [*_WITH_PAIRS, {"required": ["parts"]}]})
 
     title: Text = Field("", description="Title in tables and pages, one line. Default: the file's name.")
     notes: LongText = Field("", description="Notes for readers of the report.")
@@ -413,6 +426,30 @@ class ScenarioKeys(YamlSection):
         return {SETTINGS[name]: getattr(self, name) for name in AT_TOP if name in self.model_fields_set}
 
 
-ScenarioFile: Final = _axes_model(
-    "ScenarioFile", "A scenario: what to measure between which nodes.", ScenarioKeys, AT_TOP, many=False
+_Single: Final = _axes_model(
+    "Single", "A scenario without parts: what to measure between which nodes.", ScenarioKeys, AT_TOP, many=False
 )
+OF_PART: Final = frozenset(
+    ("test", "pairs", "classes", "matrix", "exclude", "include", "duration", "omit", "bins", "expect", *AT_TOP)
+)
+"""The keys of a part: they say what is measured. `duration` may also stand at the top, for all parts."""
+_PartSection: Final = _model(
+    "Part",
+    "A part of a scenario: one thing to measure.",
+    _PartKeys,
+    {name: (field.annotation, field) for name, field in _Single.model_fields.items() if name in OF_PART},
+)
+_PARTS: Final[Any] = Field(
+    default_factory=dict,
+    description="Several things to measure in one run, one after the other, each with the keys that say what is "
+    "measured. What stands at the top then holds for all parts.",
+    examples=[{"small": {"test": "udp", "pairs": ["a -> b"], "size": 64, "rate": "max"}}],
+)
+ScenarioFile: Final = _model(
+    "ScenarioFile",
+    "A scenario: what to measure between which nodes.",
+    _Single,
+    {"parts": (dict[ClassName, _PartSection], _PARTS)},  # type: ignore[valid-type]
+)
+OF_RUN: Final = frozenset(ScenarioFile.model_fields) - OF_PART
+"""The keys that stand at the top of a scenario with parts, and hold for the whole run."""

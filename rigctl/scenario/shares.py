@@ -21,9 +21,11 @@ def with_rates(plan: RunPlan) -> RunPlan:
 def share_mistakes(
     document: YamlDocument, matrix: AxisMatrix, tests: Sequence[Test], plan: RunPlan
 ) -> Iterator[Mistake]:
-    """Yield a mistake for each share that `with_rates` left in `plan`, because the rig file lacks a rate or an MTU."""
+    """Yield a mistake for each share of `tests` that `with_rates` left, as the rig file lacks a rate or an MTU."""
     reported = set()
-    for test, cell in zip(tests, plan.cells, strict=True):
+    numbered = {cell.number: cell for cell in plan.cells}
+    for test in tests:
+        cell = numbered[test.number]
         path = place_of(document, matrix, test, RATE)
         if share_of_ceiling(cell[RATE]) is None or path in reported:
             continue

@@ -35,14 +35,20 @@ _SHAPES: Final = {
 
 def validate(document: YamlDocument, model: type[_Model], before: Sequence[Mistake] = ()) -> _Model:
     """Return the document as `model`. Raise `MistakesError` with mistakes of options (`before`) and of the file."""
-    found = list(document.mistakes)
-    try:
-        valid = model.model_validate(document.data)
-    except ValidationError as error:
-        found += [_mistake(document, model, detail) for detail in error.errors(include_url=False)[:MOST_FOUND]]
-    if before or found:
+    valid, found = read_model(document, model)
+    if valid is None or before or found:
         raise MistakesError([*before, *sort_mistakes(found)])
     return valid
+
+
+def read_model(document: YamlDocument, model: type[_Model]) -> tuple[_Model | None, list[Mistake]]:
+    """Return the document as `model`, or None if a key is wrong, and all mistakes of the file."""
+    found = list(document.mistakes)
+    try:
+        return model.model_validate(document.data), found
+    except ValidationError as error:
+        found += [_mistake(document, model, detail) for detail in error.errors(include_url=False)[:MOST_FOUND]]
+    return None, found
 
 
 def _mistake(document: YamlDocument, model: type[BaseModel], detail: ErrorDetails) -> Mistake:

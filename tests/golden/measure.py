@@ -34,6 +34,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "classes": ("qos", "--duration", "2s"),
     "roles": ("head-of-line", "--duration", "8s"),
     "fan-in": ("incast", "--duration", "2s", "--set", "omit=0s"),
+    "parts": ("parts.yaml",),
     "against": ("gigablox", "--duration", "500ms", "--repeat", "4", "--against", "congestion=bbr"),
     "expectations": ("expect.yaml",),
     "before": ("twice.yaml",),

@@ -30,7 +30,7 @@ PRIVATE: Final = frozenset(
         "Condition.name", "HostSetting.name", "Link.switch", "Port.switch", "Port.name", "Port.node", "Port.peer",
         "Trunk.ends", "Expectation.name", "Against.before", "Against.after", "Repetition.reason",
         "Repetition.counters_missing", "PortSeries.switch", "PortSeries.port", "Capture.node", "Capture.file",
-        "NodeUsage.node",
+        "NodeUsage.node", "Cell.part",
     }
 )  # fmt: skip
 """Texts that users or hosts chose, or that may quote these. Each is replaced or left out."""

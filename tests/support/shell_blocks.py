@@ -97,6 +97,7 @@ SHORTER = {
     "head-of-line": (),
     "incast": ("pairs=2",),
     "interference": (),
+    "switch-second": ("size=1472", "iterations=10"),
 }
 """Settings that reduce a bundled scenario to one or two tests. Files with another name are copies of gigablox."""
 _TIMES = ("--duration", "--repeat")

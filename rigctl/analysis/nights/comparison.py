@@ -62,8 +62,9 @@ def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
     keys = {}
     for cell in cells:
         settings = {name: value for name, value in asdict(cell).items() if name not in ("number", "group", *WATCHED)}
-        if cell.traffic_class is None:
-            del settings["traffic_class"]
+        for name in ("traffic_class", "part"):
+            if settings[name] is None:
+                del settings[name]
         if cell.sending_s == cell.duration_s:
             del settings["start_s"], settings["stop_s"]
         text = json.dumps(settings, sort_keys=True, separators=(",", ":"), default=str)

@@ -22,12 +22,23 @@ from rigctl.base.values import group_by
 from rigctl.cli.options import Json, RunOptions, ScenarioArgument, take_options
 from rigctl.cli.output import InMbps, Model, Variants, Versioned, at, plain_console, print_table, say
 from rigctl.findings.text import UNKNOWN, numbers_text, plural, span
+from rigctl.model.trials import searched_setting
 from rigctl.records import Cell, Condition, RunPlan, have_roles, several_sets
 from rigctl.rig.inventory import Rig
-from rigctl.scenario.duration import PlannedTime, longest_s, planned_time
+from rigctl.scenario.duration import PlannedTime, longest_s, most_s, planned_time
 from rigctl.scenario.forecast import all_forecasts, constants, notes, sum_ceiling_bps, table_axes
 from rigctl.scenario.load import Overrides, load_plan
-from rigctl.settings import CONDITION, DEFAULT, ITERATIONS, PAIRS, PARALLEL, SETTINGS, WINDOW, WINDOW_TOTAL, Setting
+from rigctl.settings import (
+    CONDITION,
+    DEFAULT,
+    ITERATIONS,
+    PAIRS,
+    PARALLEL,
+    SETTINGS,
+    WINDOW,
+    WINDOW_TOTAL,
+    Setting,
+)
 
 _MOST_LISTED: Final = 3
 """An axis with more values than this is shown by its first and last value."""
@@ -60,18 +71,30 @@ def print_plan(
     if as_json:
         print(_json(run_plan, resolved, time))
         return
-    axes = table_axes(run_plan)
-    columns = columns_by_head(run_plan, axes)
-    for line in (*_summary(run_plan, resolved, axes, columns), _time_line(run_plan, time, earlier)):
+    for line in _head(run_plan, resolved):
         say(line)
-    varied = {head: texts for head, texts in columns.items() if len(set(texts)) > 1}
-    if every:
-        print_table(plain_console(), [*varied], [*zip(*varied.values(), strict=True)], spare=(_ON_WIRE, "Duration"))
-    remarks = notes(run_plan, run_plan.ip_version)
+    parts = {name: run_plan.of_part(name) for name in run_plan.parts} or {"": run_plan}
+    varies = [_print_tests(name, own, every=every) for name, own in parts.items()]
+    say(_time_line(run_plan, time, earlier))
+    remarks = dict.fromkeys(remark for own in parts.values() for remark in notes(own, own.ip_version))
     for line in remarks if every else [remark for remark in remarks if not remark.startswith("The ceiling ")]:
         say(line)
-    if varied and not every:
+    if any(varies) and not every:
         say("Every test, a row each: --all.")
+
+
+def _print_tests(name: str, run_plan: RunPlan, *, every: bool) -> bool:
+    """Print what a plan, or one part of it, measures; with `every` a row for each test. Tell whether tests differ."""
+    axes = table_axes(run_plan)
+    columns = columns_by_head(run_plan, axes)
+    varied = {head: texts for head, texts in columns.items() if len(set(texts)) > 1}
+    if name:
+        say(f"Part {name}:")
+    for line in _summary(run_plan, axes, columns):
+        say(f"  {line}" if name else line)
+    if every and varied:
+        print_table(plain_console(), [*varied], [*zip(*varied.values(), strict=True)], spare=(_ON_WIRE, "Duration"))
+    return bool(varied)
 
 
 show_plan = take_options(RunOptions, "options")(print_plan)
@@ -107,10 +130,13 @@ def columns_by_head(run_plan: RunPlan, axes: Sequence[Setting[Any]]) -> dict[str
     }
 
 
-def _summary(
-    run_plan: RunPlan, rig: Rig, axes: Sequence[Setting[Any]], columns: Mapping[str, Sequence[str]]
-) -> list[str]:
+def _head(run_plan: RunPlan, rig: Rig) -> Iterator[str]:
     switch = f", switch {rig.switch}" if rig.switch else ""
+    yield run_plan.title
+    yield f"Rig {rig.name}: {rig.title} ({_WHERE[rig.virtual]}{switch})"
+
+
+def _summary(run_plan: RunPlan, axes: Sequence[Setting[Any]], columns: Mapping[str, Sequence[str]]) -> list[str]:
     heads = ("Duration", "Class", *(axis.header for axis in axes))
     values_of = {head: [text for text in dict.fromkeys(columns[head]) if text != UNKNOWN] for head in heads}
     varied = [f"{_lower(head)} {_shorten(values)}" for head, values in values_of.items() if len(values) > 1]
@@ -118,7 +144,7 @@ def _summary(
         head: values for head, values in values_of.items() if len({*columns[head]}) == 1 and {*values} - {DEFAULT}
     }
     same = [*(f"{_lower(head)} {values[0]}" for head, values in constant.items()), *constants(run_plan, axes)]
-    lines = [run_plan.title, f"Rig {rig.name}: {rig.title} ({_WHERE[rig.virtual]}{switch})"]
+    lines: list[str] = []
     tests = "1 test" if len(run_plan.cells) == 1 else f"{len(run_plan.cells):,} tests"
     if factors := _factors(run_plan, axes, columns):
         sets = several_sets(run_plan.cells)
@@ -223,12 +249,16 @@ def _value(axis: Setting[Any], cell: Cell) -> str:
 def _time_line(run_plan: RunPlan, time: PlannedTime, earlier: str) -> str:
     cells = len(run_plan.cells)
     times, together = "1 test" if cells == 1 else f"{cells:,} tests", len({cell.first for cell in run_plan.cells})
-    if together < cells:
+    if run_plan.parts:
+        times += f" in {plural(len(run_plan.parts), 'part')}"
+    elif together < cells:
         times += f", {cells // together} at the same time"
     repeated = f" × {run_plan.repeat} repetitions" if run_plan.repeat > 1 else ""
     beyond = format_duration(float(math.ceil(together * run_plan.repeat * _BEYOND_S)))
     total = format_duration(time.total_s)
-    if time.exactness == "at most" and 0 < time.least_s < time.total_s:
+    if any(searched_setting(cell) is not None for cell in run_plan.cells):
+        total = f"{total} to {format_duration(most_s(run_plan))}"
+    elif time.exactness == "at most" and 0 < time.least_s < time.total_s:
         total = f"{format_duration(time.least_s)} to {total}"
     elif time.exactness != "exact":
         total = f"{time.exactness} {total}"
@@ -309,6 +339,7 @@ class PlannedTest(Model):
 
     test: int = at("cell.number", "Number of the test, from 1.")
     kind: str = at("cell.test", "tcp, udp, pingpong, blast, file, connect, requests, burst or multicast.")
+    part: str | None = at("cell.part", "Name of the part of the scenario; null: without `parts`.")
     traffic_class: str | None = at("cell.traffic_class", "Name of the class of traffic; null: without `classes`.")
     condition: str | None = at("cell.condition")
     duration_s: float = at("cell.duration_s")

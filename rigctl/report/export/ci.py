@@ -48,7 +48,8 @@ def ktap_of(view: RunView) -> str:
     Expectations are subtests. So are the repetitions of a test of which only some failed.
     """
     figures = group_by(_figures(view, _BIGGER | _SMALLER), lambda figure: figure.test)
-    limits = {} if view.plan.in_messages else {one.cell.number: one.limit for one in view.cells if one.counted}
+    streams = [one for one in view.cells if one.counted and not one.cell.in_messages]
+    limits = {one.cell.number: one.limit for one in streams}
     results = []
     for each in _cases_of_tests(view):
         number = each.test.number

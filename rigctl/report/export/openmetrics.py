@@ -58,7 +58,7 @@ def _families(view: RunView) -> Iterator[GaugeMetricFamily]:
         for level in sorted(column.levels & {Level.CELLS, Level.PAIRS}) or (Level.PAIRS,):
             if column.name in wanted:
                 yield _figure(column, level, values, view, of_test)
-    known = [] if view.plan.in_messages else [summary for summary in view.cells if summary.counted]
+    known = [summary for summary in view.cells if summary.counted and not summary.cell.in_messages]
     limits = [((*of_test[summary.cell.number], summary.limit), 1.0) for summary in known]
     yield _gauge("rigctl_test_limit", "1: the bottleneck of the test.", (*_OF_TEST, "limit"), limits)
     met = []

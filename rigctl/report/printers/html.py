@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -123,9 +124,19 @@ def page(document: Document, around: Around = Around(), brand: Brand | None = No
         told=frozenset(finding.text for finding in document.findings),  # a page prints each sentence only once
         most=_MOST_FINDINGS,
         one_line=_ONE_LINE,
-        first_table=next((table for table in tables if any(row.test is not None for row in table.rows)), None),
+        anchored=frozenset(id(table) for table in _first_tables(tables)),
     )
     return with_data(with_script(made), document)
+
+
+def _first_tables(tables: Iterable[Table]) -> list[Table]:
+    """Return the tables whose rows have anchors: the first one with tests, of each part of the scenario."""
+    first: dict[str | None, Table] = {}
+    for table in tables:
+        row = next((row for row in table.rows if row.test is not None), None)
+        if row is not None:
+            first.setdefault(row.part, table)
+    return list(first.values())
 
 
 @cache
@@ -164,6 +175,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"svg": svg, "kind": block_kind, "fitted": page_table}
+    made.filters |= {"id": id}
     made.filters |= {"anchors": _anchors, "prose": prose, "sparkline": sparkline}
     made.globals |= {"most_open": _MOST_OPEN_ROWS, "longest": _LONGEST}
     return made

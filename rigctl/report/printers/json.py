@@ -118,6 +118,7 @@ def _table(table: Table) -> dict[str, Any]:
     rows = [
         {
             "test": row.test,
+            **({} if row.part is None else {"part": row.part}),
             "counted": row.counted,
             "texts": [entry.text for entry in row.entries],
             "values": [list(entry.value) if isinstance(entry.value, tuple) else entry.value for entry in row.entries],

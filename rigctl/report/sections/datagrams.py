@@ -151,7 +151,7 @@ def datagram_findings(view: RunView) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fastest:
+class Fastest:
     """The fastest test of a size within the allowed loss, and whose rate that is."""
 
     cell: CellSummary
@@ -165,8 +165,7 @@ class _Fastest:
 
 def _answer(view: RunView) -> Iterator[Finding]:
     """Yield the answer: the highest rate of each size within the allowed loss; the lowest loss if all exceed it."""
-    known = [cell for cell in view.cells if cell.cell.message_bytes and _loss_share(cell) is not None]
-    known = [cell for cell in known if cell.goodput_mbps is not None and not impossible(view.info, cell)]
+    known = _with_loss(view)
     if not known:
         yield from goodput_findings(view.info, view.cells)
         return
@@ -175,8 +174,7 @@ def _answer(view: RunView) -> Iterator[Finding]:
     if not passed:
         yield _least_lossy(view, known, rates)
         return
-    by_size = group_by(sorted(passed, key=_size, reverse=True), _size).values()
-    best = [_fastest(view, max(own, key=lambda cell: min(rates.of(cell)))) for own in by_size]
+    best = fastest_by_size(view)
     loss = f"at most {100 * view.plan.max_loss:g} % loss" if any(_loss_share(one.cell) for one in best) else "no loss"
     parts = _passed_texts(best, rates, loss, "virtual link" if view.plan.virtual else "")
     lossy = [cell for cell in known if cell not in passed]
@@ -200,18 +198,31 @@ def _answer(view: RunView) -> Iterator[Finding]:
     )
 
 
+def _with_loss(view: RunView) -> list[CellSummary]:
+    """Return the tests whose goodput and loss are known, and possible on their links."""
+    known = [cell for cell in view.cells if cell.cell.message_bytes and _loss_share(cell) is not None]
+    return [cell for cell in known if cell.goodput_mbps is not None and not impossible(view.info, cell)]
+
+
+def fastest_by_size(view: RunView) -> list[Fastest]:
+    """Return the fastest test of each size of datagrams within the allowed loss, the largest size first."""
+    rates = Rates(view.cells)
+    passed = sorted((cell for cell in _with_loss(view) if _has_passed(view, cell)), key=_size, reverse=True)
+    return [_fastest(view, max(own, key=lambda cell: min(rates.of(cell)))) for own in group_by(passed, _size).values()]
+
+
 def _has_passed(view: RunView, cell: CellSummary) -> bool:
     return (_loss_share(cell) or 0.0) <= view.plan.max_loss
 
 
-def _stated(best: Sequence[_Fastest], name: str) -> Statement:
+def _stated(best: Sequence[Fastest], name: str) -> Statement:
     rows = [one for one in best if getattr(one, name)]
     return Statement("", rows, lambda one: bool(getattr(one, name)), best)
 
 
-def _fastest(view: RunView, cell: CellSummary) -> _Fastest:
+def _fastest(view: RunView, cell: CellSummary) -> Fastest:
     above = cell.efficiency is not None and percent(cell.efficiency) > _ALL_PCT
-    return _Fastest(cell, above, not above and _is_all_sent(view, cell))
+    return Fastest(cell, above, not above and _is_all_sent(view, cell))
 
 
 def _is_all_sent(view: RunView, cell: CellSummary) -> bool:
@@ -225,7 +236,7 @@ def _is_all_sent(view: RunView, cell: CellSummary) -> bool:
     return best is None or best.asked is None or (best.sent or 0.0) < _STEADY * best.asked
 
 
-def _passed_texts(best: Sequence[_Fastest], rates: Rates, loss: str, why_above: str) -> list[str]:
+def _passed_texts(best: Sequence[Fastest], rates: Rates, loss: str, why_above: str) -> list[str]:
     """Return the parts of the answer: the rates of the network, those of the senders, those above the line rate."""
     each = " per pair" if len(best[0].cell.streams) > 1 and not rates.summed else ""
     parts = []
@@ -258,7 +269,7 @@ def _few(texts: Sequence[str]) -> str:
     return ", ".join(texts)
 
 
-def _brief(best: Sequence[_Fastest], rates: Rates, loss: str) -> str:
+def _brief(best: Sequence[Fastest], rates: Rates, loss: str) -> str:
     first = next((one for one in best if one.of_network), next((one for one in best if one.sent), best[0]))
     if first.above:
         return f"{loss}, above line rate ({_size(first.cell)} B)"

@@ -136,6 +136,7 @@ def columns_of_counts(effective: Callable[[_Item], Iterable[Mapping[str, str | N
 
 TEST_COLUMN: Final = Requested(_column("Test"), lambda cell: cell.number)
 CLASS_COLUMN: Final = Requested(_column("Class", words=True), lambda cell: cell.traffic_class)
+_PART: Final = Requested(_column("Part", words=True), lambda cell: cell.part)
 CONDITION_COLUMN: Final = requested_column(settings.CONDITION, "Condition")
 _PAIRS: Final = Requested(_column("Pairs"), lambda cell: len(cell.pairs), varied=True)
 SENDING: Final = Requested(_column("Pair", words=True), lambda cell: pairs_text(cell.pairs), wanted=several_sets)
@@ -206,6 +207,7 @@ CLASSED: Final = (
 )
 """The columns for traffic classes that are measured together; they follow the name of the class."""
 COMPARED: Final = (
+    _PART,
     CLASS_COLUMN,
     CONDITION_COLUMN,
     _PAIRS,

@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from cases import from_file
+from cases import from_file, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import message_of as message
@@ -37,6 +37,31 @@ def test_one_mistake_is_told_at_its_place(tmp_path: Path, line: str, instead: st
     told = message(tmp_path, GOOD.replace(line, instead))
     assert told.startswith(expected), told
     assert told.count("t.yaml") == 1 or "no such file" in told, told
+
+
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        (line, instead)
+        for line, instead, _ in rows_of(test_one_mistake_is_told_at_its_place)
+        if line.partition(":")[0] not in ("title", "rig", "pairs") and "repeat" not in instead
+    ],
+)
+def test_a_mistake_in_a_part_is_told_in_the_words_of_a_scenario_of_its_own(
+    tmp_path: Path, line: str, instead: str
+) -> None:
+    head, _, rest = GOOD.replace(line, instead).partition("pairs:")
+    own = f"pairs:{rest}"
+    nested = "".join(f"    {each}" for each in own.splitlines(keepends=True))
+    alone, inside = (message(tmp_path, text) for text in (f"{head}{own}", f"{head}parts:\n  a:\n{nested}"))
+    moved = re.sub(r"\bline (\d+)", lambda match: f"line {int(match[1]) + 2}", alone)
+    moved = re.sub(r"t\.yaml:(\d+):(\d+)", lambda m: f"t.yaml:{int(m[1]) + 2}:{int(m[2]) + 4}", moved)
+    assert sentences(inside) == sentences(moved)
+
+
+def sentences(told: str) -> list[str]:
+    """Return the lines of a message without those that show the file."""
+    return [line for line in told.splitlines() if not re.match(r" *\d* \| ", line)]
 
 
 def test_all_mistakes_of_single_keys_are_told_at_once_then_all_between_them(tmp_path: Path) -> None:

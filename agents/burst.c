@@ -26,14 +26,6 @@ struct span {
     int64_t first, last; /* 0: there was none */
 };
 
-static void widen(struct span *span, int64_t at)
-{
-    if (span->first == 0 || at < span->first)
-        span->first = at;
-    if (at > span->last)
-        span->last = at;
-}
-
 static int64_t *find_row(const struct flow *flow, int64_t burst)
 {
     return flow->samples.rows + (size_t)burst * COLUMNS_BURST;
@@ -73,6 +65,14 @@ static int64_t day_offset(void)
 }
 
 #if defined(__linux__)
+static void widen(struct span *span, int64_t at)
+{
+    if (span->first == 0 || at < span->first)
+        span->first = at;
+    if (at > span->last)
+        span->last = at;
+}
+
 static int64_t time_in(const struct cmsghdr *note, int64_t offset)
 {
     struct timespec time;

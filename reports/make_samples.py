@@ -35,6 +35,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "connections": ("connections",),
     "services": ("services",),
     "multicast": ("multicast",),
+    "port-buffer": ("port-buffer",),
     "nettest-pingpong": ("nettest-pingpong-100k",),
     "nettest-blast": ("nettest-blast",),
     "das2-quick-8g": ("das2-quick",),

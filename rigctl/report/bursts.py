@@ -155,11 +155,12 @@ def _answer(info: RunInfo, curves: Sequence[_Curve]) -> Iterator[Finding]:
     if shown:
         first, best = shown[0]
         frames = best.results[figures.BUFFER_FRAMES] or 0.0
-        texts = [_buffer_text(info, each, several=len(shown) > 1) for _, each in shown]
+        by_size = group_by((each for _, each in shown), lambda each: each.cell.message_bytes).values()
+        texts = [text for own in by_size for text in _buffer_texts(info, own)]
         more = "" if first.longest is None else f"; bursts of up to {first.longest} lose nothing"
-        text = f"{_ports(best.cell)}: a buffer of {texts[0]}{'' if len(shown) > 1 else more}"
-        if len(shown) > 1:
-            text += f"; {'; '.join(_few(texts[1:]))}"
+        text = (
+            f"{_first_upper(_ports(best.cell))}: a buffer of {'; '.join(_few(texts))}{'' if len(shown) > 1 else more}"
+        )
         numbers = {"buffer_frames": frames, "buffer_bytes": best.results[figures.BUFFER]}
         brief = f"buffer {_size_text(info, best)}"
         rows, known = [each for _, each in shown], [cell for curve in curves for cell in curve.cells]
@@ -174,7 +175,8 @@ def _answer(info: RunInfo, curves: Sequence[_Curve]) -> Iterator[Finding]:
         cell = max(at_least, key=lambda each: (each.results[figures.BUFFER_LEAST] or 0.0) * _frame(info, each))
         least = cell.results[figures.BUFFER_LEAST] or 0.0
         size = size_words(round(least * _frame(info, cell)))
-        text = f"{_ports(cell.cell)}: a buffer of ≥ {least:.1f} frames, as no burst lost a datagram (senders)"
+        why = "as no burst lost a datagram (senders)"
+        text = f"{_first_upper(_ports(cell.cell))}: a buffer of ≥ {least:.1f} frames, {why}"
         numbers = {"buffer_least_frames": least}
         yield Finding(
             "bursts", text, Weight.ANSWER, subject=tests([cell.cell.number]), numbers=numbers, brief=f"buffer ≥ {size}"
@@ -193,14 +195,35 @@ def _size_text(info: RunInfo, cell: _Length) -> str:
     return f"{(cell.results[figures.BUFFER_FRAMES] or 0.0) * _frame(info, cell) / 1024:.1f} KiB"
 
 
-def _buffer_text(info: RunInfo, cell: _Length, *, several: bool) -> str:
-    """Return a buffer with its error: `88.1 ± 1.0 frames of 1518 bytes (130.6 KiB)`."""
-    ports = len({stream.receiver for stream in cell.cell.streams})
-    each = f" at each of {ports} busy ports" if ports > 1 else " at one busy port" if several else ""
-    return (
-        f"{cell.results[figures.BUFFER_FRAMES] or 0.0:.1f} ± {cell.results[figures.BUFFER_ERROR] or 0.0:.1f} frames of "
-        f"{_frame(info, cell)} bytes ({_size_text(info, cell)}){each}"
-    )
+def _buffer_texts(info: RunInfo, alike: Sequence[_Length]) -> Iterator[str]:
+    """Yield the buffers for one size of datagrams; those with more busy ports only where they differ from the first.
+
+    A text is as `88.1 ± 1.0 frames of 1518 bytes (130.6 KiB)`.
+    """
+    first, same = alike[0], []
+    for cell in alike[1:]:
+        off = abs(_value(cell, figures.BUFFER_FRAMES) - _value(first, figures.BUFFER_FRAMES))
+        if off <= _value(cell, figures.BUFFER_ERROR) + _value(first, figures.BUFFER_ERROR):
+            same.append(cell)
+    also = f", the same with {join_list([str(_busy(cell)) for cell in same])} busy ports" if same else ""
+    yield f"{_buffer_text(info, first)}{also}"
+    for cell in alike[1:]:
+        if cell not in same:
+            yield f"{_buffer_text(info, cell)} with {_busy(cell)} busy ports"
+
+
+def _value(cell: _Length, figure: Figure[float]) -> float:
+    return cell.results[figure] or 0.0
+
+
+def _busy(cell: _Length) -> int:
+    """Return how many ports the bursts filled at once."""
+    return len({stream.receiver for stream in cell.cell.streams})
+
+
+def _buffer_text(info: RunInfo, cell: _Length) -> str:
+    frames, error = _value(cell, figures.BUFFER_FRAMES), _value(cell, figures.BUFFER_ERROR)
+    return f"{frames:.1f} ± {error:.1f} frames of {_frame(info, cell)} bytes ({_size_text(info, cell)})"
 
 
 def _evidence(info: RunInfo, curves: Sequence[_Curve]) -> Iterator[Finding]:
@@ -346,7 +369,7 @@ def _picture(curves: Sequence[_Curve]) -> Charts | None:
             tuple(marks),
         ),
         f"Loss against the length of a burst.{longest}",
-        "Each dot is a test: the share of all datagrams of its bursts that did not arrive.",
+        "Each dot is a test, or a trial of a search: the share of all datagrams of its bursts that did not arrive.",
     )
     keys = map(Key, names, colours) if 1 < len(names) <= MOST_COLOURS else ()
     return Charts((chart,), tuple(keys), wide=True)
@@ -366,7 +389,7 @@ def _line_name(curve: _Curve, curves: Sequence[_Curve]) -> str:
         parts.append(plural(len(cell.pairs), "pair"))
     if cell.condition is not None and len({each.cells[0].cell.condition for each in curves}) > 1:
         parts.append(cell.condition)
-    return join_list(parts) if parts or len(curves) == 1 else f"test {cell.number} …"
+    return ", ".join(parts) if parts or len(curves) == 1 else f"test {cell.number} …"
 
 
 def _table(view: RunView, curves: Sequence[_Curve]) -> Table:

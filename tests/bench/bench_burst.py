@@ -102,9 +102,17 @@ class Measured:
 
     cell: Cell
     repetition: Repetition
+    wire: Wire
 
     def __getitem__(self, figure: Any) -> Any:
-        return figure.of(FlowGroup(self.cell, self.repetition.flows, wire=Wire()))
+        return figure.of(FlowGroup(self.cell, self.repetition.flows, wire=self.wire))
+
+
+def wire_of(case: Case) -> Wire:
+    """Return what a rig file tells of links: only that of the receiver, where senders do not end together."""
+    frame = case.size + HEADERS
+    alike = len(set(case.senders)) == 1
+    return Wire() if alike else Wire({"receiver": case.rate * (frame + 24) // frame})
 
 
 def cell_of(case: Case, length: int | str) -> Cell:
@@ -155,22 +163,21 @@ def measured(host: Switched, case: Case, length: int, number: int = 1, window: i
         for place in range(len(senders)):
             answer = receiver.ask(f"start endpoint={place + 1} at_ns={at_ns} duration_ms=300000")
             assert answer["ok"], answer
-        sent = [ended(sender, 1) for sender in senders]
-        came = [ended(receiver, place + 1) for place in range(len(senders))]
+        for agent in (*senders, *(receiver for _ in senders)):
+            event = agent.event("ended")
+            assert event["error"] is None, event
+        sent = [report_at(sender, 1) for sender in senders]
+        came = [report_at(receiver, place + 1) for place in range(len(senders))]
     cell = cell_of(case, length)
     flows = [
         Flow(pair, Direction.FORWARD, 1, side_of(one), side_of(other))
         for pair, one, other in zip(cell.pairs, sent, came, strict=True)
     ]
     made = Repetition(1, number, 1, Status.OK, None, 0.0, 0.0, flows=tuple(flows), load=length)
-    return Measured(cell, made)
+    return Measured(cell, made, wire_of(case))
 
 
-def ended(agent: Talk, endpoint: int) -> Report:
-    while not any(event["endpoint"] == endpoint for event in agent.events("ended")):
-        event = agent.event("ended")
-        assert event["error"] is None, event
-        agent._events.append(event)
+def report_at(agent: Talk, endpoint: int) -> Report:
     return Report(agent.answer(agent.send(f"report endpoint={endpoint}")))
 
 

@@ -17,6 +17,7 @@ HERE: Final = Path(__file__).parent
 RUNS: Final[dict[str, tuple[str, ...]]] = {
     "streams": ("gigablox", "--duration", "1s"),
     "requests": ("services", "--duration", "600ms", "--repeat", "2"),
+    "bursts": ("port-buffer", "--duration", "1s", "--set", "length=20,80,100,200", "--set", "size=1472"),
     "connect": ("connections", "--duration", "500ms", "--repeat", "2"),
     "multicast": ("multicast", "--duration", "4s", "--repeat", "2"),
     "iperf3": ("gigablox", "--duration", "1s", "--set", "engine=iperf3"),

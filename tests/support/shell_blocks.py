@@ -98,6 +98,7 @@ SHORTER = {
     "incast": ("pairs=2",),
     "interference": (),
     "switch-second": ("size=1472", "iterations=10"),
+    "port-buffer": ("pairs=1", "size=1472"),
 }
 """Settings that reduce a bundled scenario to one or two tests. Files with another name are copies of gigablox."""
 _TIMES = ("--duration", "--repeat")

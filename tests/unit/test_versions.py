@@ -10,7 +10,7 @@ import pytest
 from rigctl import __version__
 from rigctl.protocol.lines import VERSION
 from rigctl.records import Cell, Pair
-from rigctl.report import connections, multicast, requests
+from rigctl.report import bursts, connections, multicast, requests
 from rigctl.report.sections import datagrams, messages, streams
 from rigctl.results.kept import RESULTS_VERSION
 from rigctl.settings import SETTINGS
@@ -62,6 +62,7 @@ def test_a_kind_is_known_to_its_cell_the_agent_the_report_and_its_settings(kind:
         connections.SECTION,
         requests.SECTION,
         multicast.SECTION,
+        bursts.SECTION,
     )
     assert all(setting.takes(kind) for setting in SETTINGS.values() if kind in setting.needed_by)
 

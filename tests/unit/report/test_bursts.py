@@ -154,7 +154,22 @@ def test_two_busy_ports_have_a_buffer_each() -> None:
     repetition = replace(shared, flows=(*shared.flows, *other.flows))
     info = run(the_cell, rates_bps={**SLOW, "n4": SLOW["n1"]})
     assert figures(info, repetition)["buffer_frames"] == pytest.approx(50, abs=1)
-    assert "at each of 2 busy ports" in answer_of(documents.document(info, [repetition])).text
+    assert "2 ports at once (to n1 and n4): a buffer of" in answer_of(documents.document(info, [repetition])).text
+
+
+@pytest.mark.parametrize(
+    ("room", "said"), [(80, ", the same with 2 busy ports"), (40, "frames of 1504 bytes (58.5 KiB) with 2 busy ports")]
+)
+def test_a_buffer_that_busy_ports_share_is_told(room: int, said: str) -> None:
+    alone, both = cell(1, 200), replace(cell(2, 200), pairs=(Pair("n2", "n1"), Pair("n3", "n4")))
+    first = measured(replace(both, pairs=both.pairs[:1]), Port(room), Sender(200))
+    other = measured(replace(both, pairs=both.pairs[1:]), Port(room), Sender(200))
+    info = run(alone, both, rates_bps={**SLOW, "n4": SLOW["n1"]})
+    made = documents.document(
+        info, [measured(alone, PORT, Sender(200)), replace(first, flows=(*first.flows, *other.flows))]
+    )
+    assert said in answer_of(made).text
+    assert not untraced(made, info.plan)
 
 
 def test_a_stream_that_shares_its_port_has_no_buffer_of_its_own() -> None:

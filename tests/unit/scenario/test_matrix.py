@@ -36,7 +36,7 @@ def test_a_cell_has_every_setting_unset_where_nothing_is_asked_for() -> None:
 
 def test_settings_and_the_fields_of_a_cell_are_the_same() -> None:
     no_settings = {"number", "test", "duration_s", "omit_s", "resize", "bin_us", "capture", "folder", "pairs"}
-    no_settings |= {"traffic_class", "group", "start_s", "stop_s", "part"}
+    no_settings |= {"traffic_class", "group", "start_s", "stop_s", "part", "frame_ns"}
     fields = set(flatten(builders.cell())) - no_settings
     assert {setting.stored_as for setting in SETTINGS.values()} - {None} == fields
 

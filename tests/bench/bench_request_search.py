@@ -1,10 +1,10 @@
 """The search for the most requests per second (`per_second: max`) against a computed queue.
 
-`python tests/bench/bench_request_search.py [--first 1] [--last 14] [--real-time]`. Two agents in network namespaces; a
+`python tests/bench/bench_request_search.py [--first 1] [--last 14] [--realtime]`. Two agents in network namespaces; a
 token bucket of tc(8) at 10 Mbit/s shapes the requests on their way, or the replies (as in bench_requests.py). rigctl's
 search chooses the rates of trials of 2 s. The computed rate is the highest at which the times of the same schedule, by
 Lindley's recursion, plus the time of an unshaped request, are within the same bound. Both must be within 5 %.
-`--real-time` keeps the agents in time on a busy machine.
+`--realtime` keeps the agents in time on a busy machine.
 """
 
 import os
@@ -124,13 +124,13 @@ def found_by_search(receiver: Talk, sender: Talk, sought: Sought) -> Search:
     return found
 
 
-def main(first: int = 1, last: int = len(SOUGHT), real_time: bool = False) -> None:
+def main(first: int = 1, last: int = len(SOUGHT), realtime: bool = False) -> None:
     heads = ["shaped", "segments", "within, ms", "bucket, bytes", "computed, /s", "found, /s", "ratio", "trials"]
     heads += ["sender late in", "above: rate, why"]
     worst = []
 
     def rows() -> Iterator[list[str]]:
-        with agents(real_time=real_time) as (receiver, sender):
+        with agents(real_time=realtime) as (receiver, sender):
             for sought in SOUGHT[first - 1 : last]:
                 agent, device = (sender, "c0") if sought.shaped == "requests" else (receiver, "s0")
                 base_ms = percentiles_ms(measure(receiver, sender, replace(sought.at(20), duration_s=1)))[0]

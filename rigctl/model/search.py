@@ -10,7 +10,7 @@ more, a load is measured until it is a lower or an upper bound. A trial that dec
 load that stays undecided counts as failed, or ends the search if no load has passed.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Final, TypeVar
@@ -70,20 +70,23 @@ def _deciding(decisive: Sequence[Trial], lower: float | None, repeat: int) -> Tr
 def _following(
     searched: Searched, trials: Sequence[Trial], bounds: Mapping[float, Bound], lower: float | None, repeat: int
 ) -> int | None:
-    last = trials[-1]
-    again = last.asked if last.undecided else last.load
-    unlimited = last.asked is None and not last.passed
-    if again is not None and not unlimited and last.sent is not None and _is_open(bounds, again):
-        attempts = sum(again in (trial.asked, trial.load) for trial in trials)
-        if attempts < max(_ATTEMPTS * repeat, _FIRST_ATTEMPTS if lower is None else 0):
-            return round(again)
-    if last.undecided and lower is None:
+    most = max(_ATTEMPTS * repeat, _FIRST_ATTEMPTS if lower is None else 0)
+    for load in _open_loads(trials[-1], bounds):
+        if sum(load in (trial.asked, trial.load) for trial in trials) < most:
+            return round(load)
+    if trials[-1].undecided and lower is None:
         return None
     return _between(searched, trials, bounds, lower or 0.0)
 
 
-def _is_open(bounds: Mapping[float, Bound], load: float) -> bool:
-    return bounds.get(load, Bound.UNDECIDED) is Bound.UNDECIDED
+def _open_loads(last: Trial, bounds: Mapping[float, Bound]) -> Iterator[float]:
+    """Yield the loads of the last trial that need another trial: first the one that was asked for, if it has trials."""
+    if last.sent is None or (last.asked is None and not last.passed):
+        return
+    for load in dict.fromkeys((last.asked, None if last.undecided else last.load)):
+        tried = load in bounds or last.undecided
+        if load is not None and tried and bounds.get(load, Bound.UNDECIDED) is Bound.UNDECIDED:
+            yield load
 
 
 def _between(searched: Searched, trials: Sequence[Trial], bounds: Mapping[float, Bound], low: float) -> int | None:

@@ -215,6 +215,14 @@ def test_what_was_sent_of_a_load_is_a_load_of_its_own() -> None:
     assert (known(found.best).load, known(found.above).load) == (8_000_000, 20_000_000)
 
 
+def test_a_load_that_was_not_sent_is_asked_for_again_where_it_is_undecided() -> None:
+    high, low = 10_000_000, 9_000_000
+    trials = [Trial(1, None, 2e7, 20_000_000, False, arrived=1e7), Trial(2, high, 1e7, high, True)]
+    short = [Trial(number, high, 9e6, low, True) for number in range(3, 8)]
+    assert search(RATE_OF_DATAGRAMS, [*trials, *short[:4]], 3).following == high
+    assert search(RATE_OF_DATAGRAMS, [*trials, *short], 3).following == 9_500_000  # at last it counts as failed
+
+
 def test_a_trial_with_the_loss_of_the_conditional_throughput_stands_for_the_test() -> None:
     losses = [0.0004, 0.0, 0.2, 0.0008]
     trials = [Trial(n, 5, 5.0, 5, loss < 0.001, loss=loss) for n, loss in enumerate(losses, 1)]

@@ -10,7 +10,7 @@ more, a load is measured until it is a lower or an upper bound. A trial that dec
 load that stays undecided counts as failed, or ends the search if no load has passed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Final, TypeVar
@@ -63,6 +63,8 @@ def search(searched: Searched, found: Iterable[Trial], repeat: int = 1) -> Searc
 
 def _deciding(decisive: Sequence[Trial], lower: float | None, repeat: int) -> Trial | None:
     """Return the trial at the lower bound of which the conditional throughput is made; None without a bound."""
+    if lower is None and decisive and _is_unlimited(decisive[0]) and decisive[0].passed:
+        return decisive[0]  # nothing more can be sent
     own = sorted((one for one in decisive if one.load == lower), key=lambda one: (not one.passed, one.loss or 0.0))
     return own[ceil(max(repeat, len(own)) * (1 - EXCEED_RATIO)) - 1] if own else None
 
@@ -70,29 +72,32 @@ def _deciding(decisive: Sequence[Trial], lower: float | None, repeat: int) -> Tr
 def _following(
     searched: Searched, trials: Sequence[Trial], bounds: Mapping[float, Bound], lower: float | None, repeat: int
 ) -> int | None:
-    most = max(_ATTEMPTS * repeat, _FIRST_ATTEMPTS if lower is None else 0)
-    for load in _open_loads(trials[-1], bounds):
-        if sum(load in (trial.asked, trial.load) for trial in trials) < most:
-            return round(load)
-    if trials[-1].undecided and lower is None:
+    first, last = trials[0], trials[-1]
+    if _is_unlimited(first) and first.passed:
+        return None
+    if last.asked is not None and last.sent is not None and not _is_decided(last, bounds):
+        most = max(_ATTEMPTS * repeat, _FIRST_ATTEMPTS if lower is None else 0)
+        if [trial.asked for trial in trials].count(last.asked) < most:
+            return last.asked
+    if last.undecided and lower is None:
         return None
     return _between(searched, trials, bounds, lower or 0.0)
 
 
-def _open_loads(last: Trial, bounds: Mapping[float, Bound]) -> Iterator[float]:
-    """Yield the loads of the last trial that need another trial: first the one that was asked for, if it has trials."""
-    if last.sent is None or (last.asked is None and not last.passed):
-        return
-    for load in dict.fromkeys((last.asked, None if last.undecided else last.load)):
-        tried = load in bounds or last.undecided
-        if load is not None and tried and bounds.get(load, Bound.UNDECIDED) is Bound.UNDECIDED:
-            yield load
+def _is_unlimited(trial: Trial) -> bool:
+    return trial.asked is None
+
+
+def _is_decided(trial: Trial, bounds: Mapping[float, Bound]) -> bool:
+    """Tell whether the load that was asked for in a trial, or the load that was sent, is a bound."""
+    loads = (load for load in (trial.asked, trial.load) if load is not None)
+    return any(bounds.get(load, Bound.UNDECIDED) is not Bound.UNDECIDED for load in loads)
 
 
 def _between(searched: Searched, trials: Sequence[Trial], bounds: Mapping[float, Bound], low: float) -> int | None:
     """Return the next load, above the highest that passed (`low`) and below the lowest that failed; None at the end."""
-    loads = (trial.load for trial in trials if trial.load is not None)
-    failed = [load for load in loads if bounds.get(load) is not Bound.LOWER]
+    loads = (_counted_load(trial, bounds) for trial in trials)
+    failed = [load for load in loads if load is not None and bounds.get(load) is not Bound.LOWER]
     if not failed:
         return _higher(searched, trials, low)
     high = min(failed)
@@ -104,6 +109,12 @@ def _between(searched: Searched, trials: Sequence[Trial], bounds: Mapping[float,
     if searched.near and (load := _near(trials, low, high)) is not None:
         return load
     return max(searched.least, round(searched.between(low, high) if low else high / searched.growth))
+
+
+def _counted_load(trial: Trial, bounds: Mapping[float, Bound]) -> float | None:
+    """Return the load on which a trial decides: what was sent if this is a bound, else what was asked for."""
+    is_bound = bounds.get(trial.load or 0.0, Bound.UNDECIDED) is not Bound.UNDECIDED
+    return trial.load if is_bound or trial.asked is None else trial.asked
 
 
 def _near(trials: Sequence[Trial], low: float, high: float) -> int | None:

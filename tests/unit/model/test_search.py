@@ -216,11 +216,16 @@ def test_what_was_sent_of_a_load_is_a_load_of_its_own() -> None:
 
 
 def test_a_load_that_was_not_sent_is_asked_for_again_where_it_is_undecided() -> None:
-    high, low = 10_000_000, 9_000_000
+    high = 10_000_000
     trials = [Trial(1, None, 2e7, 20_000_000, False, arrived=1e7), Trial(2, high, 1e7, high, True)]
-    short = [Trial(number, high, 9e6, low, True) for number in range(3, 8)]
+    short = [Trial(number, high, 9e6 + number, 9_000_000 + number, True) for number in range(3, 8)]
     assert search(RATE_OF_DATAGRAMS, [*trials, *short[:4]], 3).following == high
-    assert search(RATE_OF_DATAGRAMS, [*trials, *short], 3).following == 9_500_000  # at last it counts as failed
+    assert search(RATE_OF_DATAGRAMS, [*trials, *short], 3).following == 5_000_000  # at last it counts as failed
+
+
+def test_senders_that_can_send_no_more_end_the_search_with_what_they_sent() -> None:
+    found = search(RATE_OF_DATAGRAMS, [Trial(1, None, 5e7, 50_000_000, True)], 3)
+    assert (found.following, known(found.best).load) == (None, 50_000_000)
 
 
 def test_a_trial_with_the_loss_of_the_conditional_throughput_stands_for_the_test() -> None:

@@ -11,6 +11,7 @@ from typing import Final, Literal
 from rigctl.base.values import group_by, least_of_all
 from rigctl.model.bursts import drained_ms
 from rigctl.model.latency import baseline_s
+from rigctl.model.repeating import count_planned
 from rigctl.model.trials import searched_setting
 from rigctl.records import MOST_TRIALS, Cell, RunPlan
 from rigctl.settings import ITERATIONS, PER_SECOND
@@ -44,10 +45,10 @@ class PlannedTime:
 
 def planned_time(plan: RunPlan, message_s: Mapping[int, float] = {}) -> PlannedTime:
     """Return how long the planned repetitions take. `message_s` has known seconds per message, by test number."""
-    times = repetition_times(plan, message_s).values()
-    unknown = any(own.expected_s is None for own in times)
-    total_s = sum(own.most_s if own.expected_s is None else own.expected_s for own in times) * plan.repeat
-    least_s = sum(own.base_s for own in times) * plan.repeat
+    times, counts = repetition_times(plan, message_s), {cell.first: count_planned(plan, cell) for cell in plan.cells}
+    unknown = any(own.expected_s is None for own in times.values())
+    total_s = sum((own.most_s if own.expected_s is None else own.expected_s) * counts[n] for n, own in times.items())
+    least_s = sum(own.base_s * counts[first] for first, own in times.items())
     if any(searched_setting(cell) is not None for cell in plan.cells):
         return PlannedTime(least_s, "at least", least_s)
     noisy = plan.repeat > 1 and (plan.retest is not None or plan.until is not None)

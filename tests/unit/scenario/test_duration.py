@@ -71,6 +71,7 @@ def test_a_run_takes_at_most_every_retest_and_trial_and_the_longest_repetition_t
     assert longest_s(replace(MESSAGES, retest=RETEST)) == 20 * 2 * 65.0 + 60.0
     searched = replace(STREAMS, cells=(replace(STREAMS.cells[0], settings=Settings({RATE: "max"})),))
     assert longest_s(searched) == 3 * MOST_TRIALS * 15.0 + 10.0  # its repeat is 3
+    assert planned_time(searched).total_s == 10.0  # one trial, at least
 
 
 def test_the_classes_of_a_test_run_at_the_same_time() -> None:

@@ -35,6 +35,9 @@ from rigctl.settings import SETTINGS, WINDOW, WINDOW_TOTAL
 WATCHED: Final = ("duration_s", "omit_s", "capture", "bin_us", "latency_ms")
 """Fields that say how long and how closely a test is observed. Tests that differ only in these fields match."""
 
+_OF_PLAN: Final = ("number", "group", "frame_ns")
+"""Fields that the plan and its rig give a test: its place, and the speed of its links."""
+
 
 @dataclass(frozen=True, slots=True)
 class FigureSubject:
@@ -61,7 +64,7 @@ def keys_of_tests(cells: Sequence[Cell]) -> dict[int, str]:
     seen: Counter[str] = Counter()
     keys = {}
     for cell in cells:
-        settings = {name: value for name, value in asdict(cell).items() if name not in ("number", "group", *WATCHED)}
+        settings = {name: value for name, value in asdict(cell).items() if name not in (*_OF_PLAN, *WATCHED)}
         for name in ("traffic_class", "part"):
             if settings[name] is None:
                 del settings[name]

@@ -73,7 +73,7 @@ _OUTSIDE: Final = "{nodes} had not joined the group, and {pct} % of its datagram
 _QUERIER_REMEDY: Final = "Turn on an IGMP and MLD querier in the network, and snooping at the switch."
 GROUP_SNOOPED: Final = good(
     "multicast-snooped",
-    "None of {count} datagrams reached {nodes} in {tests}, where {they} had not joined the group: the switch snoops.",
+    "No datagram of the group reached {nodes} in {tests}, where {they} had not joined it: the switch snoops.",
     weight=Weight.COMPARISON,
 )
 GROUP_FLOODED: Final = warning(

@@ -5,7 +5,7 @@ before their join. Without the rights to watch an interface, what reaches it is 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Final
 
@@ -15,9 +15,9 @@ from rigctl.base.values import divide, group_by, join_texts, least, most, total
 from rigctl.figures import Figure, datagrams
 from rigctl.figures import multicast as figures
 from rigctl.figures.multicast import OUTSIDE
-from rigctl.findings import Finding, Sentence, Statement, Weight, tests
+from rigctl.findings import Finding, Sentence, Statement, Weight, about_nodes, tests
 from rigctl.findings import loss as said
-from rigctl.findings.text import count_text, join_list, pct_text, plural, rate_text, time_text
+from rigctl.findings.text import join_list, numbers_text, pct_text, plural, time_text
 from rigctl.records import Flow, MulticastCounts
 from rigctl.report.blocks import Column, Part, Table
 from rigctl.report.tables import requested
@@ -47,6 +47,9 @@ _TIMES: Final = (
     "Join: from IP_ADD_MEMBERSHIP to the first datagram. Leave: from IP_DROP_MEMBERSHIP to the last one at the "
     "interface; “>” if they came until the sender ended."
 )
+_TESTS: Final = "\0"
+"""Stands in a text for the tests that it is on."""
+_RATES: Final = to_digits(3, 2)
 _QUERY_S: Final = 260.0
 """Within this time a querier is known: twice the interval of queries, and 10 s (RFC 3376, 8.4)."""
 _RESPONSE_NS: Final = 10_000_000_000
@@ -114,9 +117,12 @@ def part(view: RunView) -> Part:
     """Return the report part on multicast tests; `view` has only these."""
     found = [_test(number, own) for number, own in group_by(view.messages, lambda each: each.cell.number).items()]
     known = [test for test in found if any(result.elapsed_s for result in test.joined)]
-    findings = [*_answer(known)]
-    for test in known:
-        findings += [*_outside(test), *_querier(test), *_losses(test), *_members(test)]
+    each = [
+        (test.number, finding)
+        for test in known
+        for finding in (*_outside(test), *_querier(test), *_losses(test), *_members(test))
+    ]
+    findings = [*_answer(known, view.messages), *_merged(each)]
     return Part(findings=tuple(findings), results=_table(view.messages), method=(_METHOD, _WATCHING, _TIMES))
 
 
@@ -132,14 +138,30 @@ def _test(number: int, results: Sequence[MessageResult]) -> _Test:
 _SNOOPING: Final = {True: "the switch snoops", False: "the switch floods the group", None: "snooping unknown"}
 
 
-def _answer(found: Sequence[_Test]) -> Iterator[Finding]:
+def _merged(found: Sequence[tuple[int, Finding]]) -> Iterator[Finding]:
+    """Yield one finding for all tests with the same sentence on the same nodes: that of the test with most of it."""
+    for own in group_by(found, lambda each: (each[1].code, each[1].subject)).values():
+        numbers = sorted({number for number, _ in own})
+        number, worst = max(own, key=lambda each: _amount(each[1]))
+        alike = len({_amount(finding) for _, finding in own}) == 1
+        named = numbers_text(numbers) + ("" if alike else f", most in test {number}")
+        yield replace(worst, text=worst.text.replace(_TESTS, named), subject=tests(numbers))
+
+
+def _amount(finding: Finding) -> float:
+    value = next(iter(finding.numbers.values()), None)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _answer(found: Sequence[_Test], results: Sequence[MessageResult]) -> Iterator[Finding]:
     """Yield the answer: the rate at the receivers, their loss, and whether the switch snoops, in the fastest test."""
     rated = [test for test in found if test.arrived]
     if not rated:
         return
     best = max(rated, key=lambda test: most(each[figures.RECEIVED_MBPS] for each in test.joined) or 0.0)
     rates = [each[figures.RECEIVED_MBPS] or 0.0 for each in best.joined]
-    ends = "–".join(dict.fromkeys(map(rate_text, (min(rates), max(rates)))))
+    printed = _RATES([each[figures.RECEIVED_MBPS] for each in results])  # as in the table
+    ends = "–".join(dict.fromkeys(map(printed, (min(rates), max(rates)))))
     loss = most(each[datagrams.LOSS] for each in best.joined)
     lost = "loss unknown" if loss is None else "no loss" if not loss else f"loss up to {pct_text(loss)} %"
     low, high = min(rates), max(rates)
@@ -173,25 +195,24 @@ def _was_flooded(flow: Flow) -> bool:
 
 def _outside(test: _Test) -> Iterator[Finding]:
     """Yield what reached nodes that had not joined the group, and why; or that it is unknown."""
-    about, named = tests([test.number]), f"test {test.number}"
     unknown = [each for each in (test.unjoined or test.joined) if each[OUTSIDE] is None]
     if unknown:
-        yield said.GROUP_UNWATCHED.say(about, nodes=_receivers(unknown), tests=named)
+        yield said.GROUP_UNWATCHED.say(about_nodes([_receivers(unknown)]), nodes=_receivers(unknown), tests=_TESTS)
     if not test.outside or not test.arrived:
         return
     if not test.flooded:
-        count = most(own.count for each in test.joined for own, _ in each.group.datagrams if own is not None) or 0
         words = {"nodes": _receivers(test.outside), "they": "it" if len(test.outside) == 1 else "they"}
-        yield said.GROUP_SNOOPED.say(about, {"outside_datagrams": 0}, count=count_text(count), tests=named, **words)
+        about = about_nodes([words["nodes"]])
+        yield said.GROUP_SNOOPED.say(about, {"outside_datagrams": 0}, tests=_TESTS, **words)
         return
     pct = most(each[figures.OUTSIDE_PCT] for each in test.flooded) or 0.0
     words = {
         "nodes": _receivers(test.flooded),
         "them": "it" if len(test.flooded) == 1 else "them",
         "pct": pct_text(pct),
-        "tests": named,
+        "tests": _TESTS,
     }
-    numbers = {"outside_pct": pct}
+    about, numbers = about_nodes([words["nodes"]]), {"outside_pct": pct}
     spared = [each for each in test.outside if each not in test.flooded]
     asked_ns = least(own.query_first_ns for own in test.counts)
     last_ns = most(own.before_last_ns for each in test.flooded for own in figures.memberships(each.group)) or 0
@@ -212,48 +233,47 @@ def _outside(test: _Test) -> Iterator[Finding]:
 
 def _querier(test: _Test) -> Iterator[Finding]:
     """Yield who asks for members; or that nobody does, if the test was long enough to tell."""
-    about, named = tests([test.number]), f"test {test.number}"
     reported = join_texts(each[figures.REPORTED] for each in test.joined)
     if test.querier is not None:
-        yield said.QUERIER_SEEN.say(about, querier=test.querier, reported=reported or "unknown versions", tests=named)
+        words = {"querier": test.querier, "reported": reported or "unknown versions", "tests": _TESTS}
+        yield said.QUERIER_SEEN.say(about_nodes([test.querier]), **words)
     elif test.watched_s is not None and test.watched_s >= _QUERY_S:
-        yield said.QUERIER_MISSING.say(about, watched=_seconds(test.watched_s), tests=named)
+        yield said.QUERIER_MISSING.say(watched=_seconds(test.watched_s), tests=_TESTS)
 
 
 def _losses(test: _Test) -> Iterator[Finding]:
     """Yield who lost datagrams, and what follows from that on where they were lost."""
-    about, named = tests([test.number]), f"test {test.number}"
     got = [each for each in test.joined if each[figures.RECEIVED_MBPS]]
     for result in test.joined:
         if result not in got:
-            words = {"stream": result.stream, "receiver": result.stream.receiver, "tests": named}
+            words = {"stream": result.stream, "receiver": result.stream.receiver, "tests": _TESTS}
+            about = about_nodes([result.stream.receiver])
             others = f"; {_receivers(got)} received it" if got else ""
             yield said.GROUP_NOTHING.say(about, others=others, reported=result[figures.REPORTED] or "unknown", **words)
     if full := [each for each in got if each[datagrams.RECEIVER_DROPS]]:
-        yield said.BUFFERS_FULL.say(tests([test.number]), tests=f"{named} ({_receivers(full)})")
+        yield said.BUFFERS_FULL.say(about_nodes([_receivers(full)]), tests=f"{_TESTS} ({_receivers(full)})")
     lossy = {result.stream.receiver: loss for result in got if (loss := result[datagrams.LOSS])}
     if not lossy:
         return
     low, high = min(lossy.values()), max(lossy.values())
-    numbers = {"loss_pct": high}
+    about, numbers = about_nodes(sorted(lossy)), {"loss_pct": high}
     if len(lossy) == 1 < len(got):
-        yield said.GROUP_LOST_AT_ONE.say(about, numbers, receiver=next(iter(lossy)), pct=pct_text(high), tests=named)
+        yield said.GROUP_LOST_AT_ONE.say(about, numbers, receiver=next(iter(lossy)), pct=pct_text(high), tests=_TESTS)
     elif len(lossy) == len(got) > 1 and high - low <= _ALIKE * high:
         sender = got[0].stream.sender
-        yield said.GROUP_LOST_AT_ALL.say(about, numbers, sender=sender, pct=pct_text(high), tests=named)
+        yield said.GROUP_LOST_AT_ALL.say(about, numbers, sender=sender, pct=pct_text(high), tests=_TESTS)
     else:
         texts = join_list([f"{pct_text(loss)} % ({node})" for node, loss in lossy.items()])
-        yield said.GROUP_LOST.say(about, numbers, each=texts, tests=named)
+        yield said.GROUP_LOST.say(about, numbers, each=texts, tests=_TESTS)
 
 
 def _members(test: _Test) -> Iterator[Finding]:
     """Yield receivers that waited after their join, whose stream stopped, or to whom it came after their leave."""
-    about = tests([test.number])
 
     def say(sentence: Sentence, figure: Figure[float], own: Sequence[MessageResult], **words: object) -> Finding:
         longest_us = most(result[figure] for result in own) or 0.0
-        named = {"receivers": _receivers(own), "time": time_text(longest_us), "tests": f"test {test.number}"}
-        return sentence.say(about, {figure.name: longest_us}, **named | words)
+        named = {"receivers": _receivers(own), "time": time_text(longest_us), "tests": _TESTS}
+        return sentence.say(about_nodes([_receivers(own)]), {figure.name: longest_us}, **named | words)
 
     if slow := [one for one in test.joined if _is_beyond(one, figures.JOIN_TIME, _SLOW_JOIN_US) and not one[OUTSIDE]]:
         yield say(said.JOIN_SLOW, figures.JOIN_TIME, slow)
@@ -322,7 +342,7 @@ def _table(results: Sequence[MessageResult]) -> Table:
         each(Column("Rate", "Mbit/s", "requested"), _rate_mbps, "{:g}".format),
         *(requested.varying_column(setting).of for setting in (UNJOINED, JOIN, LEAVE, GROUP, TTL)),
         *(setting.of for setting in requested.OF_ALL),
-        number_column("Received", "Mbit/s", itemgetter(figures.RECEIVED_MBPS), to_digits(3, 2), "measured", -1),
+        number_column("Received", "Mbit/s", itemgetter(figures.RECEIVED_MBPS), _RATES, "measured", -1),
         number_column("Loss", "%", itemgetter(datagrams.LOSS), to_loss, "measured", -1),
         number_column("Reordered", "", itemgetter(datagrams.REORDERED), count_texts, "measured", 1),
         number_column("Jitter", "µs", itemgetter(datagrams.JITTER), to_decimals(0), "measured", 1),

@@ -19,7 +19,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "requests": ("services", "--duration", "600ms", "--repeat", "2"),
     "bursts": ("port-buffer", "--duration", "1s", "--set", "length=20,80,100,200", "--set", "size=1472"),
     "connect": ("connections", "--duration", "500ms", "--repeat", "2"),
-    "multicast": ("multicast", "--duration", "4s", "--repeat", "2"),
+    "group": ("multicast", "--duration", "4s", "--repeat", "2"),
     "iperf3": ("gigablox", "--duration", "1s", "--set", "engine=iperf3"),
     "matrix": ("das2-quick", "--duration", "600ms", "--set", "pairs=1,4,12", "--set", "parallel=1,4"),
     "soak": ("das2-soak", "--duration", "3s"),

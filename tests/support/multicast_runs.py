@@ -86,8 +86,8 @@ def receiver(
     datagrams = Datagrams(
         came, duplicates=0, reordered=0, highest=0 if nothing else highest, overflow=0, jitter_ns=5000
     )
-    began_ns, ended_ns = (None if nothing else BEGIN_NS + round(time_s * S) for time_s in (first_s, last_s))
-    side = Side(came * SIZE, began_ns, ended_ns, datagrams=datagrams, kind_counts=own)
+    first_ns, last_ns = (None if nothing else BEGIN_NS + round(time_s * S) for time_s in (first_s, last_s))
+    side = Side(came * SIZE, first_ns, last_ns, datagrams=datagrams, kind_counts=own)
     return Flow(Pair("a", node), Direction.FORWARD, 1, sender(joined_s, left_s), side)
 
 

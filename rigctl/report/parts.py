@@ -2,20 +2,33 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from rigctl.findings import Finding, Severity, Weight
-from rigctl.findings.text import lower_first
+from rigctl.findings.text import lower_first, plural
 from rigctl.report.blocks import Block, Folded, Section, Table
 
-_WORST: tuple[Severity, ...] = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
+_WORST: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE, Severity.OK)
+_LONGEST: Final = 200
+_BRIEF: Final = 60
+"""Most characters of an answer, and of an answer in a list of runs."""
 
 
 def answer_of_parts(answers: Mapping[str, Finding]) -> Finding:
-    """Return the answer of a run: the answer of each part in a few words. `answers` has that of each part."""
-    text = "; ".join(f"{name}: {lower_first(one.brief or one.text)}" for name, one in answers.items())
-    level = min((one.level for one in answers.values()), key=_WORST.index)
-    statements = tuple(statement for one in answers.values() for statement in one.statements)
-    return Finding("parts", text, Weight.ANSWER, level, brief=text, statements=statements)
+    """Return the answer of a run: that of each part in a few words. `answers` has the answer of each part.
+
+    Its statements about rows are those of the parts, whose answers stand above their tables.
+    """
+    told = [f"{name}: {lower_first(one.brief or one.text)}" for name, one in answers.items()]
+    text = "; ".join(told)
+    for left in range(1, len(told)):
+        if len(text) > _LONGEST:
+            text = "; ".join([*told[:-left], f"{plural(left, 'more part')}, below"])
+    first = next(iter(answers.values()))
+    brief = told[0] if len(told[0]) <= _BRIEF else first.brief
+    return Finding(
+        "parts", text, Weight.ANSWER, min((one.level for one in answers.values()), key=_WORST.index), brief=brief
+    )
 
 
 def of_part(name: str, finding: Finding) -> Finding:

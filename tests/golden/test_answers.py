@@ -20,8 +20,8 @@ from rigctl.report.document import document
 from rigctl.results.read import read_results
 from rigctl.store import open_store
 
-WITHOUT: Final = ("no-figure",)
-"""Answers that state nothing about rows."""
+WITHOUT: Final = ("no-figure", "parts")
+"""Answers that state nothing about rows; that of a run with parts repeats those of its parts."""
 
 
 def check(report: Document, view: RunView) -> None:
@@ -47,6 +47,12 @@ def test_the_answer_of_a_stored_run_is_true_of_every_row(name: str, stores: Call
     with open_store(str(stores(name))) as store:
         view = RunView(read_results(store, store.run()))
         check(document(view), view)
+        for part in view.plan.parts:
+            own = view.of_part(part)
+            assert own is not None
+            answer = answer_of(document(own))
+            assert answer.statements
+            assert false_statements(answer) == [], answer.text
 
 
 @pytest.mark.parametrize("seed", PROVED)

@@ -10,11 +10,12 @@ from documents import document, printed
 
 from rigctl.analysis.nights.comparison import compare_runs, keys_of_tests
 from rigctl.analysis.run_view import RunView
-from rigctl.findings import Severity, Weight
+from rigctl.findings import Finding, Severity, Weight
 from rigctl.findings.nodes import NAMESPACES
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Section, Table, tables_in
 from rigctl.report.document import document as document_of
+from rigctl.report.parts import answer_of_parts
 from rigctl.report.printers.html import page
 from rigctl.report.printers.json import as_json, document_json
 from rigctl.report.sections import expectations
@@ -64,8 +65,15 @@ def test_the_answer_names_each_part_and_its_result() -> None:
     answer, *others = document_of(view()).findings
     assert (answer.code, answer.weight) == ("parts", Weight.ANSWER)
     assert [text.partition(": ")[0] for text in answer.text.split("; ")] == list(NAMES)
-    assert answer.brief == answer.text
+    assert answer.brief == answer.text.partition("; ")[0]
     assert Weight.ANSWER not in {finding.weight for finding in others}
+
+
+def test_the_answer_of_many_parts_says_how_many_it_leaves_out() -> None:
+    answers = {f"part number {number}": Finding("a", "94.1 Mbit/s, line rate", Weight.ANSWER) for number in range(20)}
+    text = answer_of_parts(answers).text
+    assert len(text) <= 200
+    assert text.endswith("; part number 3: 94.1 Mbit/s, line rate; 16 more parts, below")
 
 
 def test_the_findings_of_a_part_begin_with_its_name_and_those_of_the_run_are_told_once() -> None:

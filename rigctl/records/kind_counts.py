@@ -13,7 +13,7 @@ from pydantic import Field
 
 MOST_COUNTED: Final = 2**62 - 1
 """Largest count. A time of this size in ns (146 years) still fits 64 bits after conversion to another clock."""
-Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=MOST_COUNTED)]
+Tally: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=MOST_COUNTED)]
 ErrorName: TypeAlias = Annotated[str, Field(pattern="^E[A-Z0-9]{1,15}$")]  # of an errno value, as ETIMEDOUT
 _MOST_FAILURES: Final = 8
 
@@ -27,10 +27,10 @@ class KindCounts:
 class Connections(KindCounts):
     """Counts of the connections that a sender opened one after the other; the bytes of its side are those completed."""
 
-    failed: Annotated[tuple[tuple[ErrorName, Count], ...], Field(max_length=_MOST_FAILURES)]  # by the errno value
-    late: Count | None  # with a rate: how many began more than 1 ms after their time
-    retransmits: Count  # segments sent again, SYNs among them (tcpi_total_retrans)
-    unserved: Count | None = None  # how many were established, and then had no answer within 5 s (ETIMEDOUT)
+    failed: Annotated[tuple[tuple[ErrorName, Tally], ...], Field(max_length=_MOST_FAILURES)]  # by the errno value
+    late: Tally | None  # with a rate: how many began more than 1 ms after their time
+    retransmits: Tally  # segments sent again, SYNs among them (tcpi_total_retrans)
+    unserved: Tally | None = None  # how many were established, and then had no answer within 5 s (ETIMEDOUT)
 
 
 def connect_failures(counts: Iterable[Connections]) -> Counter[str]:
@@ -49,13 +49,13 @@ class RequestCounts(KindCounts):
     The sender's lateness is the time from that at which a request was to begin until the sender's thread came to it.
     """
 
-    late: Count  # how many the thread came to more than 1 ms after their time
-    late_max_ns: Count
-    late_sum_ns: Count  # over all requests that were begun
-    held: Count  # how many then waited for more than 1 ms, as the socket took no more bytes
-    in_flight_max: Count  # most that were begun and not answered at a time
-    unanswered: Count  # begun, and not answered within 2 s after the end
-    unsent: Count  # due before the end, and not begun within these 2 s
+    late: Tally  # how many the thread came to more than 1 ms after their time
+    late_max_ns: Tally
+    late_sum_ns: Tally  # over all requests that were begun
+    held: Tally  # how many then waited for more than 1 ms, as the socket took no more bytes
+    in_flight_max: Tally  # most that were begun and not answered at a time
+    unanswered: Tally  # begun, and not answered within 2 s after the end
+    unsent: Tally  # due before the end, and not begun within these 2 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,33 +68,33 @@ class MulticastCounts(KindCounts):
 
     group: Annotated[str, Field(pattern="^[0-9a-f.:]{2,45}$")]
     joins: Annotated[bool, Field(strict=True)]
-    joined_ns: Count | None
-    first_ns: Count | None  # when the first datagram arrived
-    last_ns: Count | None
-    left_ns: Count | None
-    ended_ns: Count  # when the sender was to end
-    first_number: Count | None  # sequence number of the first datagram that arrived
-    before: Count | None  # datagrams that came to the interface before the join; without a join, all
-    before_first_ns: Count | None
-    before_last_ns: Count | None
-    after: Count | None  # datagrams that came after the leave
-    after_last_ns: Count | None
-    queries: tuple[Count, Count, Count] | None  # general queries that arrived, by version
-    group_queries: Count | None  # queries for this group, as after a leave
-    query_first_ns: Count | None
-    query_last_ns: Count | None
-    response_ns: Count | None  # the time that the last general query allows for reports
+    joined_ns: Tally | None
+    first_ns: Tally | None  # when the first datagram arrived
+    last_ns: Tally | None
+    left_ns: Tally | None
+    ended_ns: Tally  # when the sender was to end
+    first_number: Tally | None  # sequence number of the first datagram that arrived
+    before: Tally | None  # datagrams that came to the interface before the join; without a join, all
+    before_first_ns: Tally | None
+    before_last_ns: Tally | None
+    after: Tally | None  # datagrams that came after the leave
+    after_last_ns: Tally | None
+    queries: tuple[Tally, Tally, Tally] | None  # general queries that arrived, by version
+    group_queries: Tally | None  # queries for this group, as after a leave
+    query_first_ns: Tally | None
+    query_last_ns: Tally | None
+    response_ns: Tally | None  # the time that the last general query allows for reports
     querier: Annotated[str, Field(pattern="^[0-9a-f.:]{2,45}$")] | None
-    reports: tuple[Count, Count, Count] | None  # reports that the receiver sent, by version
+    reports: tuple[Tally, Tally, Tally] | None  # reports that the receiver sent, by version
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSent(KindCounts):
     """What the sender of a multicast test had sent when a receiver joined and left, by the sender's samples."""
 
-    joined: Count | None  # datagrams sent before the join, or a few more
-    left: Count | None  # datagrams sent before the leave, or a few less
-    until_ns: Count  # when the last one was sent, after the start of the test
+    joined: Tally | None  # datagrams sent before the join, or a few more
+    left: Tally | None  # datagrams sent before the leave, or a few less
+    until_ns: Tally  # when the last one was sent, after the start of the test
 
 
 KIND_COUNTS: Final[Mapping[str, type[KindCounts]]] = {

@@ -13,7 +13,7 @@ from rigctl.figures import bursts as figures
 from rigctl.figures.counters import SENDER_PAUSED
 from rigctl.figures.datagrams import RECEIVER_DROPS
 from rigctl.findings import Finding, Statement, Subject, Weight, tests
-from rigctl.findings import bursts as said
+from rigctl.findings import loss as said
 from rigctl.findings.repetitions import exclusion_texts, findings_on_exclusions
 from rigctl.findings.text import MOST_NAMED, count_text, join_list, numbers_text, plural, rate_text, some, span
 from rigctl.limits.links import link_rate_bps
@@ -282,15 +282,15 @@ def _findings(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     paused = [cell for cell in counted if any(_pauses(cell))]
     full = [cell for cell in counted if any(stream[RECEIVER_DROPS] for stream in cell.streams)]
     if paused:
-        yield said.PAUSED.say(_of(paused), tests=_names(paused))
+        yield said.BURSTS_PAUSED.say(_of(paused), tests=_names(paused))
     if full:
-        yield said.SOCKET_FULL.say(_of(full), tests=_names(full))
+        yield said.BURSTS_SOCKET_FULL.say(_of(full), tests=_names(full))
     if untimed := [cell for cell in counted if cell.results[figures.ARRIVAL] is None and _length(cell) > 1]:
-        yield said.ARRIVAL_UNKNOWN.say(_of(untimed), tests=_names(untimed))
+        yield said.BURSTS_UNTIMED.say(_of(untimed), tests=_names(untimed))
     blank = [cell for cell in counted if cell not in (*paused, *full) and _is_blank(cell) and _length(cell) > 1]
     if slow := [cell for cell in blank if cell.results[figures.ARRIVAL] and cell.results[figures.DRAIN]]:
         worst = max(slow, key=_length)
-        yield said.NEVER_QUEUES.say(
+        yield said.BURSTS_NOT_FASTER.say(
             _of(slow),
             tests=_names(slow),
             arrival=rate_text(worst.results[figures.ARRIVAL]),
@@ -299,13 +299,13 @@ def _findings(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
     if spaced := [(cell, mbps) for cell in counted if (mbps := _spaced_mbps(info, cell)) is not None]:
         cell, mbps = spaced[0]
         own = [each for each, _ in spaced]
-        yield said.SPACED.say(
+        yield said.BURSTS_SPACED.say(
             _of(own), tests=_names(own), arrival=rate_text(cell.results[figures.ARRIVAL]), links=rate_text(mbps)
         )
     if late := [cell for cell in counted if (cell.results[figures.BURSTS] or 0) < _SENT * (_due(cell) or 0)]:
         sent = total_of_known(cell.results[figures.BURSTS] for cell in late)
         due = total_of_known(map(_due, late))
-        yield said.LEFT_OUT.say(_of(late), tests=_names(late), sent=count_text(sent), due=count_text(due))
+        yield said.BURSTS_LEFT_OUT.say(_of(late), tests=_names(late), sent=count_text(sent), due=count_text(due))
 
 
 def _of(cells: Sequence[CellSummary]) -> Subject:

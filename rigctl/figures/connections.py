@@ -6,7 +6,7 @@ from typing import Final
 
 from rigctl.base.values import divide, least, most, total, total_of_known
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
-from rigctl.figures.times import times_of
+from rigctl.figures.messages import times_of
 from rigctl.model.latency import LEAST_TIMES
 from rigctl.records import Connections, connect_failures
 from rigctl.settings import ITERATIONS

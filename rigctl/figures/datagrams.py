@@ -15,7 +15,10 @@ _DATAGRAMS: Final = ("udp", "multicast", "burst")
 
 def _of_sent(name: str) -> Callable[[FlowGroup], int | None]:
     return lambda group: (
-        total(None if side.datagrams is None else getattr(side.datagrams, name) for side in group.sent_once)
+        total(
+            None if side is None or side.datagrams is None else getattr(side.datagrams, name)
+            for side in group.sent_once
+        )
         if group.datagrams
         else None
     )

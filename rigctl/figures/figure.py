@@ -81,12 +81,12 @@ class FlowGroup:
         return [flow for flow in self.flows if flow.stream not in self.cell.unjoined]
 
     @cached_property
-    def sent_once(self) -> list[Side]:
+    def sent_once(self) -> list[Side | None]:
         """Return the sending sides: of a multicast test, whose datagrams are sent once, one for each repetition."""
         if not self.cell.kind.multicast:
-            return self.senders
+            return [flow.sender for flow in self.flows]
         first = self.flows[0].stream if self.flows else None
-        return [flow.sender for flow in self.flows if flow.sender is not None and flow.stream == first]
+        return [flow.sender for flow in self.flows if flow.stream == first]
 
     @cached_property
     def datagrams(self) -> list[tuple[Datagrams | None, Datagrams | None]]:

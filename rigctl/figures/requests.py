@@ -5,7 +5,7 @@ from typing import Final
 
 from rigctl.base.values import divide, least, most, total
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
-from rigctl.figures.times import times_of
+from rigctl.figures.messages import times_of
 from rigctl.model.latency import LEAST_TIMES
 from rigctl.records import Cell, RequestCounts, RoundTrips
 from rigctl.settings import MAX, PER_SECOND

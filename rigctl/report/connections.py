@@ -11,7 +11,7 @@ from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.values import divide, group_by, total, total_of_known
 from rigctl.figures import Figure
 from rigctl.figures import connections as figures
-from rigctl.figures.times import times_of
+from rigctl.figures.messages import times_of
 from rigctl.findings import Finding, Sentence, Statement, Weight, tests
 from rigctl.findings import connections as said
 from rigctl.findings.text import (

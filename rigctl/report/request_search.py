@@ -6,9 +6,9 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.base.units import format_duration
 from rigctl.base.values import divide
-from rigctl.findings import Finding, Sentence, Weight, tests
+from rigctl.findings import Finding, Sentence, tests
 from rigctl.findings import latency as said
-from rigctl.findings.text import UNKNOWN, count_text, pct_text, plural, time_text, upper_first
+from rigctl.findings.text import UNKNOWN, count_text, pct_text, plural, time_text
 from rigctl.model.search import Search
 from rigctl.model.trials import Reason, Trial
 from rigctl.records import Cell
@@ -71,16 +71,6 @@ def _table(rows: list[tuple[int, Trial]]) -> Table:
         "that could not be sent. A trial of fewer than 1,000 requests has no p99; its longest time counts.",
     )
     return table_of(rows, columns, lambda row: RowHead(row[0], counted=row[1].sent is not None), legend, "Trials")
-
-
-def no_rate_found(view: RunView) -> Iterator[Finding]:
-    """Yield the answer of a run whose searches found no rate; nothing if no trial was measured."""
-    tried = [number for number, search in view.searches.items() if search.above is not None]
-    if tried:
-        brief = f"no rate of requests within {bound_text(view)}"
-        late = all(search.above and search.above.reason is Reason.LATE for search in view.searches.values())
-        text = f"{brief}: the sender itself was late" if late else f"{brief} was found"
-        yield Finding("requests", upper_first(text), Weight.ANSWER, subject=tests(tried), brief=brief)
 
 
 def request_search_findings(view: RunView) -> Iterator[Finding]:

@@ -11,11 +11,12 @@ from rigctl.figures import Figure
 from rigctl.figures import requests as figures
 from rigctl.findings import Finding, Sentence, Statement, Weight, tests
 from rigctl.findings import latency as said
-from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named, time_text
+from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named, time_text, upper_first
 from rigctl.model.latency import bounds_ns, percentile_ns
+from rigctl.model.trials import Reason
 from rigctl.report.blocks import Part, Section, Table
 from rigctl.report.charts.requests import charts_of_requests
-from rigctl.report.request_search import no_rate_found, request_search_findings, search_section, within_text
+from rigctl.report.request_search import bound_text, request_search_findings, search_section, within_text
 from rigctl.report.tables import requested
 from rigctl.report.tables.columns import (
     ColumnOf,
@@ -146,7 +147,7 @@ def _answer(view: RunView) -> Iterator[Finding]:
     found = {number: search.best for number, search in view.searches.items()}
     known = [result for result in results if _rate(result) and found.get(result.cell.number, True)]
     if not known:
-        yield from no_rate_found(view)
+        yield from _no_rate_found(view)
         return
     if searched := [result for result in known if found.get(result.cell.number)]:
         yield _answer_of_search(view, searched)
@@ -178,6 +179,16 @@ def _answer(view: RunView) -> Iterator[Finding]:
         brief=brief,
         statements=tuple(statements),
     )
+
+
+def _no_rate_found(view: RunView) -> Iterator[Finding]:
+    """Yield the answer of a run whose searches found no rate; nothing if no trial was measured."""
+    tried = [number for number, search in view.searches.items() if search.above is not None]
+    if tried:
+        brief = f"no rate of requests within {bound_text(view)}"
+        late = all(search.above and search.above.reason is Reason.LATE for search in view.searches.values())
+        text = f"{brief}: the sender itself was late" if late else f"{brief} was found"
+        yield Finding("requests", upper_first(text), Weight.ANSWER, subject=tests(tried), brief=brief)
 
 
 def _answer_of_search(view: RunView, results: Sequence[MessageResult]) -> Finding:

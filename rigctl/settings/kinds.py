@@ -63,7 +63,7 @@ CONNECT: Final = Kind("connect", "Connections", "messages", "connections", order
 REQUESTS: Final = Kind(
     "requests", "Requests", "messages", "requests", order="requests", sizes=(1, 2**24), scheduled=True
 )
-BURSTS: Final = Kind(
+BURST_KIND: Final = Kind(
     "burst",
     "Bursts",
     "messages",
@@ -86,7 +86,7 @@ MULTICAST: Final = Kind(
 FILE: Final = Kind("file", "File transfer", "messages", "files", bins=True, order="file", prepare_bytes_per_s=5_000_000)
 
 KINDS: Final[dict[str, Kind]] = {
-    kind.name: kind for kind in (TCP, UDP, PINGPONG, BLAST, FILE, CONNECT, REQUESTS, BURSTS, MULTICAST)
+    kind.name: kind for kind in (TCP, UDP, PINGPONG, BLAST, FILE, CONNECT, REQUESTS, BURST_KIND, MULTICAST)
 }
 
 AGENT: Final = "agent"

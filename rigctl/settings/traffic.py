@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from rigctl.base.units import format_bytes, format_duration, format_rate, parse_bytes, parse_duration, parse_rate
-from rigctl.settings.kinds import AGENT, BLAST, BURSTS, CONNECT, FILE, MULTICAST, PINGPONG, REQUESTS, TCP, UDP, Kind
+from rigctl.settings.kinds import AGENT, BLAST, BURST_KIND, CONNECT, FILE, MULTICAST, PINGPONG, REQUESTS, TCP, UDP, Kind
 from rigctl.settings.setting import (
     BUCKETS,
     DEFAULT,
@@ -151,7 +151,7 @@ SIZE: Final[Setting[int | None]] = Setting(
     unset=None,
     stored="message_bytes",
     spans="sizes",
-    kinds=(UDP, PINGPONG, BLAST, FILE, REQUESTS, BURSTS, MULTICAST),
+    kinds=(UDP, PINGPONG, BLAST, FILE, REQUESTS, BURST_KIND, MULTICAST),
     needed_by=(PINGPONG, BLAST, FILE, REQUESTS),
     columns=(
         DataColumn(
@@ -169,7 +169,7 @@ ITERATIONS: Final[Setting[int | None]] = Setting(
     parse=lambda name, value: parse_whole(name, value, 1, _MAX_ITERATIONS, 10_000),
     schema={"type": "integer", "minimum": 1, "maximum": _MAX_ITERATIONS, "examples": [10000]},
     unset=None,
-    kinds=(PINGPONG, BLAST, CONNECT, REQUESTS, BURSTS),
+    kinds=(PINGPONG, BLAST, CONNECT, REQUESTS, BURST_KIND),
     engines=(AGENT,),
     columns=(as_column("iterations", "", "requested number of messages per flow; empty: as many as the time allows"),),
     hint=". To measure more often use repeat",
@@ -342,8 +342,8 @@ LENGTH: Final[Setting[int | str | None]] = Setting(
     unset=None,
     type=(int, str),
     spans="numbers",
-    kinds=(BURSTS,),
-    needed_by=(BURSTS,),
+    kinds=(BURST_KIND,),
+    needed_by=(BURST_KIND,),
     engines=(AGENT,),
     # A check connects the flows of a search, too: with the shortest bursts.
     order=OrderKey("length", bounds=(1, MAX_BURST), number=lambda length: length if isinstance(length, int) else 1),
@@ -359,7 +359,7 @@ INTERVAL: Final[Setting[int | None]] = Setting(
     schema={"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s)\s*$", "examples": ["200ms"]},
     unset=None,
     stored="burst_interval_ms",
-    kinds=(BURSTS,),
+    kinds=(BURST_KIND,),
     engines=(AGENT,),
     columns=(as_column("burst_interval_ms", "ms", "time from one burst to the next"),),
 )

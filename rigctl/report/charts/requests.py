@@ -8,7 +8,7 @@ from typing import Final
 from rigctl.analysis.views.messages import MessageResult
 from rigctl.base.values import group_by
 from rigctl.figures import requests as figures
-from rigctl.figures.times import times_of
+from rigctl.figures.messages import times_of
 from rigctl.findings.text import join_list, span, time_text, upper_first
 from rigctl.report.blocks import Chart, Charts
 from rigctl.report.charts.plot import NARROW, WIDE, Axis, Line, Panel, Plot, stream_colours

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Final
 
 from rigctl.analysis.views.messages import MessageResult
-from rigctl.figures.times import MessageTimes
+from rigctl.figures.messages import MessageTimes
 from rigctl.findings.text import join_list, plural, span, texts_that_vary, time_text, upper_first
 from rigctl.model.latency import LEAST_TIMES
 from rigctl.records import Cell

@@ -12,7 +12,7 @@ from typing import Final
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.base.texts import file_name
-from rigctl.figures.times import MessageTimes, times_of
+from rigctl.figures.messages import MessageTimes, times_of
 from rigctl.settings.kinds import KINDS
 
 _TICKS: Final = 5

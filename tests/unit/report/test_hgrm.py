@@ -17,7 +17,7 @@ from request_runs import cell, flow, repetition, run, side
 from rigctl.analysis.run_view import RunView
 from rigctl.base.errors import InputError
 from rigctl.cli.app import exit_code
-from rigctl.figures.times import MessageTimes, times_of
+from rigctl.figures.messages import MessageTimes, times_of
 from rigctl.model.latency import merge_histograms
 from rigctl.records import Pair
 from rigctl.report.export.hgrm import percentile_files, percentile_text

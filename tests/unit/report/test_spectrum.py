@@ -12,7 +12,7 @@ from request_runs import cell, flow, repetition, rising, run, side
 from rigctl.analysis.run_view import RunView
 from rigctl.figures import FlowGroup
 from rigctl.figures import requests as figures
-from rigctl.figures.times import MessageTimes, times_of
+from rigctl.figures.messages import MessageTimes, times_of
 from rigctl.records import Cell, Pair, Side
 from rigctl.report.blocks import Charts, Part
 from rigctl.report.charts.plot import MOST_COLOURS, Axis, Line, Panel

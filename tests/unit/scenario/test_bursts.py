@@ -102,8 +102,8 @@ def test_the_time_between_bursts_follows_from_the_slowest_link(tmp_path: Path) -
         ),
         ("length: 10\ninterval: 11s", "s.yaml:5:11: interval: a burst every 11 s takes 11 s, and the test 10 s."),
         ("length: 9000", "s.yaml:4:9: length: a burst every 22.1 s takes 22.1 s, and the test 10 s."),
-        ("length: 10\nrate: 5M", "rate: only for test: tcp or udp"),
-        ("length: max\nrepeat: 3", "repeat: not for length: max, which searches. Leave repeat out."),
+        ("length: 10\nrate: 5M", "rate: only for test: tcp, udp or multicast"),
+        ("length: max\nrepeat: 3\nuntil: ci95 < 1%", "until: not for length: max, which searches. Leave until out."),
         ("length: 10\nmss: 1000", "mss: only for"),
     ],
 )

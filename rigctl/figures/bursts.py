@@ -10,9 +10,11 @@ from typing import Any, Final
 from rigctl.base.values import divide, mean_of_all, most, total
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
 from rigctl.model.bursts import PortBursts
-from rigctl.settings.setting import MEASURED
+from rigctl.settings.setting import Level
 
 _KIND: Final = ("burst",)
+_LEVELS: Final = frozenset({Level.CELLS, Level.PAIRS})
+"""A port is filled by all flows of a pair together; and what a flow sent stands in its samples, not in its counts."""
 _LEAST_ERROR: Final = 1.0
 """A buffer is known within a frame at best, as a whole frame is lost or not."""
 
@@ -54,7 +56,7 @@ _passed = _of_ports(lambda port: port.passed, most, clean=True)
 
 
 def _count(name: str, meaning: str, of: Callable[[FlowGroup], int | None]) -> Figure[int]:
-    return Figure(name=name, unit="", levels=MEASURED, meaning=meaning, compute=of, over_repetitions=total, kinds=_KIND)
+    return Figure(name=name, unit="", levels=_LEVELS, meaning=meaning, compute=of, over_repetitions=total, kinds=_KIND)
 
 
 def _buffer_bytes(group: FlowGroup) -> float | None:
@@ -73,7 +75,7 @@ BURSTS_LOSSLESS: Final = _count(
 BURST_LENGTH: Final = Figure(
     name="burst_length",
     unit="",
-    levels=MEASURED,
+    levels=_LEVELS,
     meaning="datagrams that each flow sent at once",
     compute=_of_ports(
         lambda port: max(burst.sent for burst in port.bursts) // port.flows if port.bursts else None, most
@@ -84,7 +86,7 @@ BURST_LENGTH: Final = Figure(
 BURST_FRAMES: Final = Figure(
     name="burst_frames",
     unit="",
-    levels=MEASURED,
+    levels=_LEVELS,
     meaning="datagrams that came to a port in one burst, from all its senders together; each is a frame",
     compute=_sent_at_once,
     over_repetitions=most,
@@ -93,7 +95,7 @@ BURST_FRAMES: Final = Figure(
 ARRIVAL: Final = Figure(
     name="burst_arrival_mbps",
     unit="Mbit/s",
-    levels=MEASURED,
+    levels=_LEVELS,
     meaning="rate at which bursts came to a port, in bits on the wire: from the first datagram to the last at the "
     "senders' interfaces, at most the rate of their links (median of the bursts)",
     digits=3,
@@ -103,7 +105,7 @@ ARRIVAL: Final = Figure(
 DRAIN: Final = Figure(
     name="burst_drain_mbps",
     unit="Mbit/s",
-    levels=MEASURED,
+    levels=_LEVELS,
     meaning="rate at which bursts left the port, likewise: from the first datagram to the last at the receiver, at "
     "most the rate of its link; of bursts with loss if there were any",
     digits=3,
@@ -113,7 +115,7 @@ DRAIN: Final = Figure(
 BUFFER: Final = Figure(
     name="buffer_bytes",
     unit="B",
-    levels=MEASURED,
+    levels=_LEVELS,
     meaning="buffer of a port that bursts with loss filled (median): frames that arrived, less those that left the "
     "port while the burst came, × the size of a frame with its check sequence; the mean over the ports of a test",
     digits=0,
@@ -127,7 +129,7 @@ BUFFER: Final = Figure(
 BUFFER_FRAMES: Final = Figure(
     name="buffer_frames",
     unit="",
-    levels=MEASURED,
+    levels=_LEVELS,
     meaning="the same in frames",
     digits=1,
     compute=_full,
@@ -137,7 +139,7 @@ BUFFER_FRAMES: Final = Figure(
 BUFFER_LEAST: Final = Figure(
     name="buffer_least_frames",
     unit="",
-    levels=MEASURED,
+    levels=_LEVELS,
     meaning="frames that the buffer of a port holds at least, if no burst of the test lost any: those of a burst less "
     "those that left the port while it came; empty unless bursts came faster than the port drains",
     digits=1,
@@ -149,7 +151,7 @@ BUFFER_LEAST: Final = Figure(
 BUFFER_ERROR: Final = Figure(
     name="buffer_error_frames",
     unit="",
-    levels=MEASURED,
+    levels=_LEVELS,
     meaning="error of buffer_frames: the frames that left the port while a burst came, at least one",
     digits=1,
     compute=lambda group: most((_passed(group), _LEAST_ERROR)) if _full(group) is not None else None,
@@ -159,7 +161,7 @@ BUFFER_ERROR: Final = Figure(
 BURST_LOSS: Final = Figure(
     name="burst_loss_pct",
     unit="%",
-    levels=MEASURED,
+    levels=_LEVELS,
     meaning="share of the datagrams of whole bursts that did not arrive",
     digits=4,
     compute=_of_ports(

@@ -31,7 +31,7 @@ from rigctl.report.tables.columns import (
     to_digits,
     to_loss,
 )
-from rigctl.report.tables.messages import PAIR_COLUMN, SIZE_COLUMN, row_head_of
+from rigctl.report.tables.messages import SIZE_COLUMN, row_head_of
 from rigctl.settings import GROUP, JOIN, LEAVE, RATE, TTL, UNJOINED
 
 SECTION: Final = "multicast"
@@ -336,7 +336,7 @@ def _table(results: Sequence[MessageResult]) -> Table:
     columns: list[ColumnOf[MessageResult]] = [
         requested.TEST_COLUMN.of,
         requested.CONDITION_COLUMN.of,
-        PAIR_COLUMN,
+        each(Column("Pair", "", "requested", minor=-1, words=True), lambda row: str(row.stream)),
         each(Column("Joins", "", "requested"), lambda row: "no" if row.stream in row.cell.unjoined else "yes"),
         SIZE_COLUMN,
         each(Column("Rate", "Mbit/s", "requested"), _rate_mbps, "{:g}".format),
@@ -346,7 +346,7 @@ def _table(results: Sequence[MessageResult]) -> Table:
         number_column("Loss", "%", itemgetter(datagrams.LOSS), to_loss, "measured", -1),
         number_column("Reordered", "", itemgetter(datagrams.REORDERED), count_texts, "measured", 1),
         number_column("Jitter", "µs", itemgetter(datagrams.JITTER), to_decimals(0), "measured", 1),
-        number_column("Join", "ms", lambda row: divide(row[figures.JOIN_TIME], 1e3), to_decimals(1), "measured", -1),
+        number_column("Join", "ms", lambda row: divide(row[figures.JOIN_TIME], 1e3), to_decimals(1), "measured"),
         each(Column("Leave", "ms", "measured", minor=-1), _leave_text),
         number_column("Outside", "%", itemgetter(figures.OUTSIDE_PCT), to_loss, "measured", -1),
         each(Column("Queries", "", "measured", minor=1), lambda row: row[figures.QUERIES]),

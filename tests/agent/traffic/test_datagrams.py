@@ -46,8 +46,8 @@ def taken(library: ctypes.CDLL, numbers: list[int]) -> tuple[list[bool], list[in
     ]
     library.datagrams_end(state)
     head = list(struct.unpack_from("6q", state.raw))
-    # 16 numbers before the histogram: of these `segmented` is an int, padded. Then four numbers, then the buckets.
-    begin = 8 * (6 + 4 + 1 + 5 + 4)
+    # 11 numbers, of which `segmented` is an int, padded; seven of receivers; four of the histogram; the buckets.
+    begin = 8 * (6 + 4 + 1 + 7 + 4)
     buckets = struct.unpack_from(f"{128 * 32 + 256}I", state.raw, begin)
     return counted, head, {at: count for at, count in enumerate(buckets) if count}
 

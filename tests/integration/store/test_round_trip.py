@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 from enum import Enum
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import builders
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rigctl import records
 from rigctl.records import REQUESTED, Cell, DiskTimes, Repetition, RepetitionHead, RunPlan, RunStatus, Series, Side
 from rigctl.records.flat import GRANTED
+from rigctl.records.kind_counts import MOST_COUNTED
 from rigctl.settings import Counts, Settings, Subflows
 from rigctl.settings.kinds import KINDS
 from rigctl.store import Store
@@ -66,6 +67,28 @@ def any_of(record: Any, /, **special: st.SearchStrategy[Any]) -> st.SearchStrate
 
 
 ADDRESS = st.sampled_from(["192.168.7.1", "fd00::7"])
+TALLY = st.integers(0, MOST_COUNTED)
+OF_COUNTS: Final[dict[Any, st.SearchStrategy[Any]]] = {
+    int: TALLY,
+    bool: st.booleans(),
+    str: ADDRESS,
+    tuple[int, int, int]: st.tuples(TALLY, TALLY, TALLY),
+    tuple[tuple[str, int], ...]: few(st.tuples(st.sampled_from(["EIO", "ETIMEDOUT"]), TALLY)),
+}
+
+
+def counts_of(kind: type[records.KindCounts]) -> st.SearchStrategy[Any]:
+    """Return counts that one kind of test has; None where a field may be unknown."""
+    hints = get_type_hints(kind)
+    return st.builds(
+        kind,
+        **{
+            name: maybe(OF_COUNTS[get_args(hint)[0]]) if NoneType in get_args(hint) else OF_COUNTS[hint]
+            for name, hint in hints.items()
+        },
+    )
+
+
 OF_SETTING: Final[dict[Any, st.SearchStrategy[Any]]] = {
     int: COUNT,
     str: NAME,
@@ -97,7 +120,12 @@ OF_RECORD: Final[dict[Any, dict[str, st.SearchStrategy[Any]]]] = {
     records.Until: {"most": REPEAT},
     records.Port: {"name": TEXT},
     records.HostSetting: {"kind": st.sampled_from(["mtu", "sysctl", "offload", "governor"]), "value": TEXT},
-    Side: {"granted": GRANTS, "histogram": few(st.tuples(st.integers(0, 4351), COUNT)), "sending": st.just(True)},
+    Side: {
+        "granted": GRANTS,
+        "histogram": few(st.tuples(st.integers(0, 4351), COUNT)),
+        "sending": st.just(True),
+        "kind_counts": maybe(st.sampled_from([*records.KIND_COUNTS.values()]).flatmap(counts_of)),
+    },
     Cell: {
         "number": st.integers(1, 99),
         "test": st.sampled_from(sorted(KINDS)),

@@ -67,7 +67,7 @@ def test_a_foreign_agent_speaks_the_protocol_and_traffic_flows_to_it_and_back(pa
 @pytest.mark.parametrize("machine", marked(LINUX))
 def test_the_binary_is_small_static_and_of_its_machine(machine: str) -> None:
     (binary,) = build_binaries([machine])
-    assert binary.size_bytes <= 160 * 1024
+    assert binary.size_bytes <= 192 * 1024
     kind = subprocess.run(["file", "-b", binary.path], capture_output=True, text=True, check=True).stdout
     assert "statically linked" in kind or "static-pie linked" in kind
     # 128 KiB do not hold what can be moved in the instructions of the first Raspberry Pi.
@@ -80,7 +80,7 @@ def test_the_binary_is_small_static_and_of_its_machine(machine: str) -> None:
 def test_the_agent_for_freebsd_is_built_and_asks_for_its_own_libraries_only(machine: str) -> None:
     """It can't be run here (docs/reference/freebsd.md): what is checked is that its sources compile and link."""
     (binary,) = build_binaries([machine])
-    assert binary.size_bytes <= 160 * 1024
+    assert binary.size_bytes <= 192 * 1024
     headers = subprocess.run(["readelf", "-hldW", binary.path], capture_output=True, text=True, check=True).stdout
     assert "/libexec/ld-elf.so.1" in headers
     assert "GNU_RELRO" in headers

@@ -1,13 +1,11 @@
 """Figures of tests that open connections, one after the other: rate, failures, time to connect."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Final
 
-from rigctl.base.values import divide, least, most, total, total_of_known
+from rigctl.base.values import divide, most, total, total_of_known
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
-from rigctl.figures.messages import times_of
-from rigctl.model.latency import LEAST_TIMES
+from rigctl.figures.messages import TimeOf, percentile_of_enough, time_us
 from rigctl.records import Connections, connect_failures
 from rigctl.settings import ITERATIONS
 from rigctl.settings.setting import ONLY_FLOWS
@@ -61,39 +59,14 @@ def _retransmits(group: FlowGroup) -> int | None:
     return total(counts.retransmits for counts in _counts(group)) if _counts(group) else None
 
 
-def _extreme_us(which: Callable[..., int | None], name: str) -> Callable[[FlowGroup], float | None]:
-    def of(group: FlowGroup) -> float | None:
-        if not group.cell.kind.connects:
-            return None
-        return divide(which(getattr(side.round_trips, name) for side in group.senders if side.round_trips), 1e3)
-
-    return of
-
-
-def _mean_us(group: FlowGroup) -> float | None:
-    timed = [side.round_trips for side in group.senders if group.cell.kind.connects and side.round_trips]
-    count = sum(trips.count for trips in timed)
-    return sum(trips.sum_ns or 0 for trips in timed) / count / 1e3 if count else None
-
-
-def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
-    def of(group: FlowGroup) -> float | None:
-        times = times_of(group) if group.cell.kind.connects else None
-        if times is None or times.count < LEAST_TIMES.get(percent, 1):
-            return None
-        return divide(times.percentile_ns(percent), 1e3)
-
-    return of
-
-
-def _time(name: str, meaning: str, of: Callable[[FlowGroup], float | None], alias: str = "") -> Figure[float]:
+def _time(name: str, meaning: str, of: TimeOf, alias: str = "") -> Figure[float]:
     return Figure(
         name=f"connect_{name}_us",
         unit="us",
         levels=ONLY_FLOWS,
         meaning=f"{meaning} of connect(2); with per_second, from the time at which the connection was to begin",
         digits=3,
-        compute=of,
+        compute=time_us(of, _KIND),
         kinds=_KIND,
         alias=alias,
         watched=bool(alias),
@@ -157,11 +130,11 @@ CONNECT_RETRANSMITS: Final = Figure(
     over_streams=total,
     kinds=_KIND,
 )
-CONNECT_P50: Final = _time("p50", "median time", _percentile_us(50), "connect_p50")
-CONNECT_P90: Final = _time("p90", "90th percentile of the time", _percentile_us(90))
-CONNECT_P99: Final = _time("p99", "99th percentile of the time", _percentile_us(99), "connect_p99")
-CONNECT_P999: Final = _time("p999", "99.9th percentile of the time", _percentile_us(99.9))
-CONNECT_MAX: Final = _time("max", "longest time", _extreme_us(most, "max_ns"))
+CONNECT_P50: Final = _time("p50", "median time", percentile_of_enough(50), "connect_p50")
+CONNECT_P90: Final = _time("p90", "90th percentile of the time", percentile_of_enough(90))
+CONNECT_P99: Final = _time("p99", "99th percentile of the time", percentile_of_enough(99), "connect_p99")
+CONNECT_P999: Final = _time("p999", "99.9th percentile of the time", percentile_of_enough(99.9))
+CONNECT_MAX: Final = _time("max", "longest time", lambda times: times.most_ns)
 CONNECTION_FIGURES: Final = (
     COMPLETED,
     PER_S,
@@ -169,8 +142,8 @@ CONNECTION_FIGURES: Final = (
     CONNECT_FAILURES,
     CONNECT_LATE,
     CONNECT_RETRANSMITS,
-    _time("mean", "mean time", _mean_us),
-    _time("min", "shortest time", _extreme_us(least, "min_ns")),
+    _time("mean", "mean time", lambda times: times.mean_ns),
+    _time("min", "shortest time", lambda times: times.least_ns),
     CONNECT_P50,
     CONNECT_P90,
     CONNECT_P99,

@@ -1,13 +1,13 @@
 """Figures of tests that count messages: ping-pong, blast and file. Their values are None in other tests."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from rigctl.base.values import divide, least, mean, mean_of_all, most, total
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup, combine_streams
-from rigctl.model.latency import Buckets, middle_ns, percentile_of_due_ns
-from rigctl.records import RequestCounts, RoundTrips
+from rigctl.model.latency import LEAST_TIMES, Buckets, middle_ns, percentile_of_due_ns
+from rigctl.records import RequestCounts
 from rigctl.settings.setting import ONLY_FLOWS
 
 _MESSAGES: Final = ("pingpong", "blast", "file", "connect", "requests", "burst", "multicast")
@@ -22,6 +22,7 @@ class MessageTimes:
     least_ns: int | None = None
     most_ns: int | None = None
     unanswered: int = 0
+    mean_ns: float | None = None  # of those with an answer
 
     @property
     def answered(self) -> int:
@@ -44,8 +45,7 @@ class MessageTimes:
 
 def times_of(group: FlowGroup) -> MessageTimes | None:
     """Return the times of a pair or test; None if its kind has none, or if nothing was timed."""
-    kind = group.cell.kind
-    if not (kind.round_trips or kind.connects or kind.scheduled):
+    if not group.cell.kind.timed:
         return None
     sides = [side.round_trips for side in group.senders]
     timed = [trips for trips in sides if trips is not None and trips.count and trips.sum_ns is not None]
@@ -53,8 +53,36 @@ def times_of(group: FlowGroup) -> MessageTimes | None:
         return None
     counts = [counts for side in group.senders if (counts := side.counted(RequestCounts)) is not None]
     missing = sum(each.unanswered + each.unsent for each in counts)
-    ends = least(trips.min_ns for trips in timed), most(trips.max_ns for trips in timed)
-    return MessageTimes(group.trips, *ends, unanswered=missing)
+    return MessageTimes(
+        group.trips,
+        least(trips.min_ns for trips in timed),
+        most(trips.max_ns for trips in timed),
+        missing,
+        sum(trips.sum_ns or 0 for trips in timed) / sum(trips.count for trips in timed),
+    )
+
+
+TimeOf: TypeAlias = Callable[[MessageTimes], float | None]
+
+
+def time_us(of: TimeOf, kinds: Collection[str]) -> Callable[[FlowGroup], float | None]:
+    """Return a function for a time in µs, which `of` gives in ns, of the tests of these kinds; None for others."""
+
+    def value(group: FlowGroup) -> float | None:
+        times = times_of(group) if group.cell.test in kinds else None
+        return None if times is None else divide(of(times), 1e3)
+
+    return value
+
+
+def percentile(percent: float) -> TimeOf:
+    """Return a function for a percentile in ns, however few times there are."""
+    return lambda times: times.percentile_ns(percent)
+
+
+def percentile_of_enough(percent: float) -> TimeOf:
+    """Return a function for a percentile in ns; None if fewer than ten times are longer (`LEAST_TIMES`)."""
+    return lambda times: times.percentile_ns(percent) if times.count >= LEAST_TIMES.get(percent, 1) else None
 
 
 def _count(group: FlowGroup) -> int | None:
@@ -70,8 +98,7 @@ def _time_taken_s(group: FlowGroup) -> float | None:
 
 def _bytes_per_s(group: FlowGroup) -> float | None:
     count, elapsed_s = _count(group), _time_taken_s(group)
-    kind = group.cell.kind
-    if kind.connects or kind.scheduled or kind.by_burst or kind.multicast:
+    if not group.cell.kind.transfers:
         return None
     return count * (group.cell.message_bytes or 0) / elapsed_s if count is not None and elapsed_s else None
 
@@ -92,37 +119,10 @@ def _sync_s(group: FlowGroup) -> float | None:
     return divide(mean(side.disk.sync_us if side.disk else None for side in group.receivers), 1e6)
 
 
-def _round_trips_of(group: FlowGroup) -> list[RoundTrips]:
-    found = [side.round_trips for side in group.senders if group.cell.kind.round_trips]
-    return [trips for trips in found if trips is not None and trips.count and trips.sum_ns is not None]
-
-
-def _mean_us(group: FlowGroup) -> float | None:
-    timed = _round_trips_of(group)
-    return sum(trips.sum_ns or 0 for trips in timed) / sum(trips.count for trips in timed) / 1e3 if timed else None
-
-
-def _extremes_ns(group: FlowGroup) -> tuple[int | None, int | None]:
-    timed = _round_trips_of(group)
-    return least(trips.min_ns for trips in timed), most(trips.max_ns for trips in timed)
-
-
-def _extreme_us(place: int) -> Callable[[FlowGroup], float | None]:
-    return lambda group: divide(_extremes_ns(group)[place], 1e3)
-
-
-def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
-    def of(group: FlowGroup) -> float | None:
-        times = times_of(group) if group.cell.kind.round_trips else None
-        return divide(times.percentile_ns(percent), 1e3) if times else None
-
-    return of
-
-
 def _trips(
     name: str,
     meaning: str,
-    of: Callable[[FlowGroup], float | None],
+    of: TimeOf,
     alias: str = "",
     compared: ComparedAs | None = None,
 ) -> Figure[float]:
@@ -133,7 +133,7 @@ def _trips(
         levels=ONLY_FLOWS,
         meaning=meaning,
         digits=3,
-        compute=of,
+        compute=time_us(of, _TRIPS),
         over_streams=mean_of_all,
         kinds=_TRIPS,
         alias=alias,
@@ -198,15 +198,15 @@ SYNC: Final = Figure(
 ROUND_TRIP: Final = _trips(
     "mean",
     "mean round-trip time of a message",
-    _mean_us,
+    lambda times: times.mean_ns,
     compared=ComparedAs(lambda cell: cell.kind.round_trips, "mean round trip", "round trip", "µs"),
 )
-ROUND_TRIP_MIN: Final = _trips("min", "shortest round-trip time of a message", _extreme_us(0))
-ROUND_TRIP_P50: Final = _trips("p50", "median round-trip time of a message", _percentile_us(50), "rtt_p50")
-ROUND_TRIP_P90: Final = _trips("p90", "90th percentile of messages' round-trip time", _percentile_us(90))
-ROUND_TRIP_P99: Final = _trips("p99", "99th percentile of messages' round-trip time", _percentile_us(99), "rtt_p99")
-ROUND_TRIP_P999: Final = _trips("p999", "99.9th percentile of messages' round-trip time", _percentile_us(99.9))
-ROUND_TRIP_MAX: Final = _trips("max", "longest round-trip time of a message", _extreme_us(1))
+ROUND_TRIP_MIN: Final = _trips("min", "shortest round-trip time of a message", lambda times: times.least_ns)
+ROUND_TRIP_P50: Final = _trips("p50", "median round-trip time of a message", percentile(50), "rtt_p50")
+ROUND_TRIP_P90: Final = _trips("p90", "90th percentile of messages' round-trip time", percentile(90))
+ROUND_TRIP_P99: Final = _trips("p99", "99th percentile of messages' round-trip time", percentile(99), "rtt_p99")
+ROUND_TRIP_P999: Final = _trips("p999", "99.9th percentile of messages' round-trip time", percentile(99.9))
+ROUND_TRIP_MAX: Final = _trips("max", "longest round-trip time of a message", lambda times: times.most_ns)
 ROUND_TRIPS: Final = (
     ROUND_TRIP,
     ROUND_TRIP_MIN,

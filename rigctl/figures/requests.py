@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Final
 
-from rigctl.base.values import divide, least, most, total
+from rigctl.base.values import divide, most, total
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
-from rigctl.figures.messages import times_of
-from rigctl.model.latency import LEAST_TIMES
-from rigctl.records import Cell, RequestCounts, RoundTrips
+from rigctl.figures.messages import TimeOf, percentile_of_enough, time_us
+from rigctl.records import Cell, RequestCounts
 from rigctl.settings import MAX, PER_SECOND
 from rigctl.settings.setting import ONLY_FLOWS
 
@@ -67,40 +66,10 @@ def _most_of(name: str) -> Callable[[FlowGroup], int | None]:
     return lambda group: most(getattr(counts, name) for counts in _counts(group))
 
 
-def _timed(group: FlowGroup) -> list[RoundTrips]:
-    found = [side.round_trips for side in group.senders if group.cell.kind.scheduled]
-    return [times for times in found if times is not None and times.count]
-
-
-def _mean_us(group: FlowGroup) -> float | None:
-    timed = _timed(group)
-    return sum(times.sum_ns or 0 for times in timed) / sum(times.count for times in timed) / 1e3 if timed else None
-
-
-def _least_ns(group: FlowGroup) -> int | None:
-    return least(times.min_ns for times in _timed(group))
-
-
-def _most_ns(group: FlowGroup) -> int | None:
-    return most(times.max_ns for times in _timed(group))
-
-
-def _percentile_us(percent: float) -> Callable[[FlowGroup], float | None]:
-    """Return a function for a percentile over all requests that were due: those without an answer took longest."""
-
-    def of(group: FlowGroup) -> float | None:
-        times = times_of(group) if group.cell.kind.scheduled else None
-        if times is None or times.count < LEAST_TIMES.get(percent, 1):
-            return None
-        return divide(times.percentile_ns(percent), 1e3)
-
-    return of
-
-
 def _time(
     name: str,
     meaning: str,
-    of: Callable[[FlowGroup], float | None],
+    of: TimeOf,
     alias: str = "",
     compared: ComparedAs | None = None,
 ) -> Figure[float]:
@@ -110,7 +79,7 @@ def _time(
         levels=ONLY_FLOWS,
         meaning=f"{meaning} of a request, from the instant at which it was to begin until its whole reply arrived",
         digits=3,
-        compute=of,
+        compute=time_us(of, _KIND),
         kinds=_KIND,
         alias=alias,
         watched=bool(alias),
@@ -146,13 +115,13 @@ ANSWERED_PER_S: Final = Figure(
     higher_is_better=True,
     compared=ComparedAs(_is_searched, "most requests per second", "requests/s", "1/s"),
 )
-REQUEST_MIN: Final = _time("min", "shortest time", lambda group: divide(_least_ns(group), 1e3))
-REQUEST_P50: Final = _time("p50", "median time", _percentile_us(50), "request_p50")
-REQUEST_P90: Final = _time("p90", "90th percentile of the time", _percentile_us(90))
-REQUEST_P99: Final = _time("p99", "99th percentile of the time", _percentile_us(99), "request_p99")
-REQUEST_P999: Final = _time("p999", "99.9th percentile of the time", _percentile_us(99.9))
-REQUEST_P9999: Final = _time("p9999", "99.99th percentile of the time", _percentile_us(99.99))
-REQUEST_MAX: Final = _time("max", "longest time", lambda group: divide(_most_ns(group), 1e3))
+REQUEST_MIN: Final = _time("min", "shortest time", lambda times: times.least_ns)
+REQUEST_P50: Final = _time("p50", "median time", percentile_of_enough(50), "request_p50")
+REQUEST_P90: Final = _time("p90", "90th percentile of the time", percentile_of_enough(90))
+REQUEST_P99: Final = _time("p99", "99th percentile of the time", percentile_of_enough(99), "request_p99")
+REQUEST_P999: Final = _time("p999", "99.9th percentile of the time", percentile_of_enough(99.9))
+REQUEST_P9999: Final = _time("p9999", "99.99th percentile of the time", percentile_of_enough(99.99))
+REQUEST_MAX: Final = _time("max", "longest time", lambda times: times.most_ns)
 REQUESTS_LATE: Final = _count(
     "requests_late", "requests to which the sender itself came more than 1 ms after they were to begin", _sum_of("late")
 )
@@ -214,7 +183,7 @@ REQUEST_FIGURES: Final = (
     _time(
         "mean",
         "mean time",
-        _mean_us,
+        lambda times: times.mean_ns,
         compared=ComparedAs(_is_scheduled, "mean time of a request", "request", "µs"),
     ),
     REQUEST_MIN,

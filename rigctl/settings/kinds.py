@@ -40,6 +40,16 @@ class Kind:
         return self.in_messages and not self.by_burst
 
     @property
+    def timed(self) -> bool:
+        """Tell whether the sender measures the time of each message: a round trip, a connection, or a request."""
+        return self.round_trips or self.connects or self.scheduled
+
+    @property
+    def transfers(self) -> bool:
+        """Tell whether messages are sent as fast as possible, so that tests have a throughput of messages."""
+        return self.in_messages and not (self.connects or self.scheduled or self.by_burst or self.multicast)
+
+    @property
     def files(self) -> bool:
         """Tell whether messages are files, which are read from and written to disk or memory."""
         return self.prepare_bytes_per_s is not None

@@ -81,8 +81,7 @@ def of_messages(results: Iterable[MessageResult]) -> Iterator[MeshTest]:
     left out.
     """
     for result in results:
-        kind = result.cell.kind
-        if kind.connects or kind.scheduled or kind.by_burst or kind.multicast:
+        if not result.cell.kind.transfers:
             continue
         ends, number = result.stream.ends, result.cell.number
         again = result.retransmits_each

@@ -19,7 +19,7 @@ _TICKS: Final = 5
 """Lines for each half of what is left to 100 %, the default of HdrHistogram."""
 _BUCKETS: Final = (33, 256)
 """The buckets of rigctl.model.latency in HdrHistogram's terms: powers of two, and steps of the first one."""
-_KINDS: Final = [name for name, kind in KINDS.items() if kind.round_trips or kind.connects or kind.scheduled]
+_KINDS: Final = [name for name, kind in KINDS.items() if kind.timed]
 _PER_US: Final = 1e3
 
 

@@ -11,7 +11,7 @@ from rigctl.settings.setting import ONLY_FLOWS
 _KIND: Final = ("multicast",)
 _SILENT_NS: Final = 100_000_000
 _LEAST_SENT: Final = 3
-"""Of fewer datagrams that were sent before a join, none that came tells nothing about the switch."""
+"""Fewest datagrams sent before a join from which their absence at a node tells something about the switch."""
 
 
 def memberships(group: FlowGroup) -> list[MulticastCounts]:

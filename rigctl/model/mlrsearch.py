@@ -24,7 +24,7 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SearchGoal:
-    """What a search looks for: the attributes of a Search Goal; times in s, ratios as shares."""
+    """The attributes of a Search Goal, which a search looks for; times in s, ratios as shares."""
 
     final_duration_s: float  # a shorter trial cannot make its load a lower bound
     duration_sum_s: float  # trials at a load that together last so long decide on it

@@ -132,7 +132,7 @@ def _datagram_trial(plan: RunPlan, cell: Cell, repetition: Repetition) -> Trial:
 
 @dataclass(frozen=True, slots=True)
 class _Requests:
-    """What became of the requests of a pair."""
+    """Counts and times of the requests of a pair."""
 
     answered: int
     unanswered: int

@@ -32,7 +32,7 @@ _USUAL_MTU: Final = 1500
 
 @dataclass(frozen=True, slots=True)
 class FrameRow:
-    """What the switch does with frames of one size, as texts; `–` is unknown."""
+    """A row of the card: rate, share and delay of frames of one size, as texts; `–` is unknown."""
 
     frame_bytes: int
     rate: str  # frames/s of the slowest port: `81,200`, `≥ 81,200 (senders)`

@@ -90,7 +90,7 @@ class MulticastCounts(KindCounts):
 
 @dataclass(frozen=True, slots=True)
 class GroupSent(KindCounts):
-    """What the sender of a multicast test had sent when a receiver joined and left, by the sender's samples."""
+    """Datagrams that the sender of a multicast test had sent at a receiver's join and leave, by its samples."""
 
     joined: Tally | None  # datagrams sent before the join, or a few more
     left: Tally | None  # datagrams sent before the leave, or a few less

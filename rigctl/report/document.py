@@ -141,11 +141,11 @@ SECTIONS: Final[tuple[_Made, ...]] = (
     _Made(_with_findings(method.link_sleep), once=True),
     _Made(_with_findings(lambda view: method.rig_findings(view.info)), once=True),
 )
-"""What makes the parts of a report, in the order of their sections."""
+"""Functions that make the parts of a report, in the order of their sections."""
 
 
 class _Body(NamedTuple):
-    """What a report says of a run without parts, or of one part: findings (the answer first) and sections."""
+    """Findings (the answer first) and sections on a run without parts, or on one part."""
 
     findings: list[Finding]
     results: tuple[Section, ...]

@@ -35,7 +35,7 @@ UNKNOWN: Final[dict[str, Any]] = {
     "group_queries": None,
     "reports": None,
 }
-"""What an agent without the rights to watch gives."""
+"""Counts of an agent without the rights to watch."""
 
 
 def cell(unjoined: int = 1, number: int = 1, **fields: Any) -> Cell:

@@ -48,7 +48,7 @@ def test_the_points_are_the_percentiles_of_the_table() -> None:
 
 
 def test_a_line_ends_where_requests_without_an_answer_begin() -> None:
-    """Of 10,000 requests 250 have no answer: they are the longest 2.5 %."""
+    """250 of 10,000 requests have no answer: they are the longest 2.5 %."""
     points = spectrum_points(times(9750, unanswered=250))
     assert points[-1][0] == 97.5
     assert points[-1][1] == pytest.approx(9750, rel=0.004)

@@ -57,11 +57,9 @@ static void sum_up(struct flow *flow)
 /* Times of packets, as the kernel tells them: by the clock of the day, which differs from ours by an offset. */
 static int64_t day_offset(void)
 {
-    struct timespec day;
     int64_t now = clock_now();
 
-    clock_gettime(CLOCK_REALTIME, &day);
-    return (int64_t)day.tv_sec * SECOND + day.tv_nsec - now;
+    return clock_wall() - now;
 }
 
 #if defined(__linux__)
@@ -78,7 +76,7 @@ static int64_t time_in(const struct cmsghdr *note, int64_t offset)
     struct timespec time;
 
     memcpy(&time, CMSG_DATA(note), sizeof time);
-    return (int64_t)time.tv_sec * SECOND + time.tv_nsec - offset;
+    return clock_ns(&time) - offset;
 }
 
 static void tell_times(int fd, bool sender)

@@ -1,4 +1,4 @@
-/* Times of CLOCK_MONOTONIC in nanoseconds, the only clock in the protocol. */
+/* Times of CLOCK_MONOTONIC in nanoseconds, the only clock in the protocol; and the wall clock, by which kernels note the times of packets. */
 #pragma once
 
 #include "agent.h"
@@ -9,12 +9,26 @@
 #define MS INT64_C(1000000)
 #define SECOND INT64_C(1000000000)
 
+static inline int64_t clock_ns(const struct timespec *time)
+{
+    return (int64_t)time->tv_sec * SECOND + time->tv_nsec;
+}
+
 static inline int64_t clock_now(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
+    return clock_ns(&now);
+}
+
+/* Return the time since 1970. Others may set this clock at any time. */
+static inline int64_t clock_wall(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return clock_ns(&now);
 }
 
 static inline struct timespec clock_spec(int64_t ns)

@@ -208,14 +208,6 @@ void watch_take(struct watch *watch, const unsigned char *frame, size_t have, si
         take_ipv6(watch, frame + ETHERNET, have - ETHERNET, length - ETHERNET, outgoing, at);
 }
 
-static int64_t wall_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
-}
-
 /* Return when the frame arrived. The kernel's time is that of the wall clock. */
 static int64_t arrival_ns(struct msghdr *header)
 {
@@ -226,7 +218,7 @@ static int64_t arrival_ns(struct msghdr *header)
     if (note == NULL || note->cmsg_level != SOL_SOCKET || note->cmsg_type != SO_TIMESTAMPNS)
         return now;
     memcpy(&when, CMSG_DATA(note), sizeof when);
-    ago = wall_now() - ((int64_t)when.tv_sec * SECOND + when.tv_nsec);
+    ago = clock_wall() - clock_ns(&when);
     return now - (ago > 0 && ago < SECOND ? ago : 0); /* not where the wall clock was set meanwhile */
 }
 

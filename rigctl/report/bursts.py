@@ -15,7 +15,17 @@ from rigctl.figures.datagrams import RECEIVER_DROPS
 from rigctl.findings import Finding, Statement, Subject, Weight, tests
 from rigctl.findings import loss as said
 from rigctl.findings.repetitions import exclusion_texts, findings_on_exclusions
-from rigctl.findings.text import MOST_NAMED, count_text, join_list, numbers_text, plural, rate_text, some, span
+from rigctl.findings.text import (
+    MOST_NAMED,
+    count_text,
+    join_list,
+    numbers_text,
+    plural,
+    rate_text,
+    some,
+    span,
+    upper_first,
+)
 from rigctl.limits.links import link_rate_bps
 from rigctl.model.bursts import drained_ms
 from rigctl.model.frames import Packet
@@ -158,9 +168,7 @@ def _answer(info: RunInfo, curves: Sequence[_Curve]) -> Iterator[Finding]:
         by_size = group_by((each for _, each in shown), lambda each: each.cell.message_bytes).values()
         texts = [text for own in by_size for text in _buffer_texts(info, own)]
         more = "" if first.longest is None else f"; bursts of up to {first.longest} lose nothing"
-        text = (
-            f"{_first_upper(_ports(best.cell))}: a buffer of {'; '.join(_few(texts))}{'' if len(shown) > 1 else more}"
-        )
+        text = f"{upper_first(_ports(best.cell))}: a buffer of {'; '.join(_few(texts))}{'' if len(shown) > 1 else more}"
         numbers = {"buffer_frames": frames, "buffer_bytes": best.results[figures.BUFFER]}
         brief = f"buffer {_size_text(info, best)}"
         rows, known = [each for _, each in shown], [cell for curve in curves for cell in curve.cells]
@@ -176,7 +184,7 @@ def _answer(info: RunInfo, curves: Sequence[_Curve]) -> Iterator[Finding]:
         least = cell.results[figures.BUFFER_LEAST] or 0.0
         size = size_words(round(least * _frame(info, cell)))
         why = "as no burst lost a datagram (senders)"
-        text = f"{_first_upper(_ports(cell.cell))}: a buffer of ≥ {least:.1f} frames, {why}"
+        text = f"{upper_first(_ports(cell.cell))}: a buffer of ≥ {least:.1f} frames, {why}"
         numbers = {"buffer_least_frames": least}
         yield Finding(
             "bursts", text, Weight.ANSWER, subject=tests([cell.cell.number]), numbers=numbers, brief=f"buffer ≥ {size}"
@@ -239,7 +247,7 @@ def _evidence(info: RunInfo, curves: Sequence[_Curve]) -> Iterator[Finding]:
             yield said.BUFFER_SHOWN.say(
                 tests(numbers),
                 {"buffer_frames": median(found), "buffer_error_frames": error},
-                ports=_first_upper(_ports(best.cell)),
+                ports=upper_first(_ports(best.cell)),
                 lossy=count_text(lossy),
                 lengths=f"of {lengths} datagrams",
                 span=span(f"{frames:.1f}" for frames in (min(found), max(found))),
@@ -252,23 +260,19 @@ def _evidence(info: RunInfo, curves: Sequence[_Curve]) -> Iterator[Finding]:
             if max(found) - min(found) > 2 * max(errors):
                 low, high = (f"{frames:.0f}" for frames in (min(found), max(found)))
                 yield said.BUFFERS_DISAGREE.say(
-                    tests(numbers), ports=_first_upper(_ports(best.cell)), low=low, high=high
+                    tests(numbers), ports=upper_first(_ports(best.cell)), low=low, high=high
                 )
         elif largest is not None:
             least = largest.results[figures.BUFFER_LEAST]
             yield said.BUFFER_AT_LEAST.say(
                 tests(numbers),
                 {"buffer_least_frames": least},
-                ports=_first_upper(_ports(largest.cell)),
+                ports=upper_first(_ports(largest.cell)),
                 longest=plural(int(_length(largest)), "datagram"),
                 size=largest.cell.message_bytes,
                 least=f"{least or 0.0:.1f}",
                 bytes=size_words(round((least or 0.0) * _frame(info, largest))),
             )
-
-
-def _first_upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _lossy_count(cell: _Length) -> int | None:

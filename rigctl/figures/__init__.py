@@ -144,14 +144,14 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
         name="app_rtt_bucket_low_us",
         unit="us",
         levels=BUCKETS,
-        meaning="lower bound of a bucket of round-trip times of messages, or of the times of requests",
+        meaning="lower bound of a bucket of times: round trips of messages, times to connect, or those of requests",
         digits=3,
     ),
     DataColumn(
         name="app_rtt_bucket_high_us",
         unit="us",
         levels=BUCKETS,
-        meaning="upper bound of a bucket of round-trip times of messages, or of the times of requests",
+        meaning="upper bound of a bucket of times: round trips of messages, times to connect, or those of requests",
         digits=3,
     ),
     DataColumn(

@@ -132,7 +132,7 @@ def _span(repetition: Repetition, sides: Sequence[Side]) -> tuple[int, int] | No
 
 def bucket_rows(info: RunInfo, cell: Cell, repetition: Repetition) -> list[ExportRow]:
     """Return a row for each bucket of the histogram of each flow."""
-    rows, trips = [], cell.kind.round_trips or cell.kind.scheduled
+    rows, trips = [], cell.kind.timed
     for flow in repetition.flows:
         # The sender has the histogram of round-trip times; without round trips, a UDP receiver has that of loss bursts.
         side = flow.sender if trips else flow.receiver

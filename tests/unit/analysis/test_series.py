@@ -175,6 +175,12 @@ def test_the_round_trips_of_a_ping_pong_in_us_and_the_datagrams_lost_in_a_row() 
     assert buckets("tcp", (), ()) == []
 
 
+@pytest.mark.parametrize("test", ["connect", "requests"])
+def test_times_that_a_sender_measures_are_its_histogram(test: str) -> None:
+    (row,) = buckets(test, ((200, 3),), ())
+    assert (row["count"], row["app_rtt_bucket_low_us"], row["loss_burst_low"]) == (3, 0.2, None)
+
+
 def counted_at(*samples: tuple[float, int]) -> Side:
     """A receiver with this many bytes at these seconds."""
     times = [builders.BEGIN_NS + round(at * 1e9) for at, _ in samples]

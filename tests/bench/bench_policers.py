@@ -6,15 +6,15 @@ other traffic at random times, which take a share of its rate for a while. Each 
 repeated trials of undecided loads (`repeat: 3`, RFC 9971). The error is found ÷ true − 1, where true is the rate of the
 policer with its bucket and the allowed loss; the spread is the largest ÷ the smallest rate found, − 1.
 
-`simulated`: 20 policers. `real`: policers of nftables in network namespaces, all at the same time, with trials of 1 s;
-their agents run in real time, so that other programs do not disturb them.
+`simulated`: 20 policers. `real`: the same of nftables in network namespaces, seven at a time, with trials of 1 s; their
+agents run in real time, so that other programs do not disturb them.
 `oracle`: the package MLRsearch, if it is installed, classifies the loads of simulated searches as rigctl does.
 """
 
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -238,10 +238,18 @@ def run_simulated(count: int) -> None:
 
 
 def run_real(count: int) -> None:
-    """Search all policers at the same time; each has namespaces, agents and a source of noise of its own."""
+    """Search through 20 policers, so many at the same time that the senders still have time to spare."""
+    every = list(enumerate(policers(20)))
+    batches = (every[first : first + AT_A_TIME] for first in range(0, len(every), AT_A_TIME))
+    found = [one for batch in batches for one in run_batch(batch, count)]
+    told(f"{len(found)} policers of nftables, {AT_A_TIME} at a time, trials of {SECONDS:g} s, {count} searches", found)
+
+
+def run_batch(batch: Sequence[tuple[int, Policer]], count: int) -> list[Found]:
+    """Search policers at the same time; each has namespaces, agents and a source of noise of its own."""
     with ExitStack() as stack:
         ways: list[tuple[Measure, Policer]] = []
-        for number, one in enumerate(policers(REAL)):
+        for number, one in batch:
             receiver, sender = stack.enter_context(agents(real_time=True))
             # In packets, all of which have the same size: with bytes, nftables adds a second of the rate to the bucket.
             per_second, bucket = (round(count / (SIZE + HEADERS)) for count in (one.rate_bps / 8, BUCKET))
@@ -256,11 +264,10 @@ def run_real(count: int) -> None:
             stack.callback(noise.kill)
             ways.append((real(receiver, sender), one))
         with ThreadPoolExecutor(len(ways)) as pool:
-            found = list(pool.map(lambda way: search_each_way(way[0], way[1], count), ways))
-    told(f"{len(found)} policers of nftables at a time, trials of {SECONDS:g} s, {count} searches of each way", found)
+            return list(pool.map(lambda way: search_each_way(way[0], way[1], count), ways))
 
 
-REAL: Final = 6
+AT_A_TIME: Final = 7
 
 
 def run_oracle(count: int) -> None:

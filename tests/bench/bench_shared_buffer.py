@@ -112,7 +112,12 @@ CASES: Final = (
     share(60 * KB, 4.0, 2 * MBIT, "a -> d, b -> c", 2),
     share(40 * KB, 2.0, 2 * MBIT, "a -> d, b -> c", 2, size=SMALL),
     share(240 * KB, 1.0, 10 * MBIT, "a -> d, b -> c", 2),
-    Case("pause, buffers of their own", switch(200 * KB, links=slow("d", 2 * MBIT), pause=(30 * KB, 15 * KB)), "a -> d", None),
+    Case(
+        "pause, buffers of their own",
+        switch(200 * KB, links=slow("d", 2 * MBIT), pause=(30 * KB, 15 * KB)),
+        "a -> d",
+        None,
+    ),
     Case(
         "pause, a shared buffer",
         switch(200 * KB, links=slow("d", 2 * MBIT), alpha=1.0, pause=(30 * KB, 15 * KB)),
@@ -147,7 +152,9 @@ def measured(case: Case, nodes: Nodes, user: User) -> Found:
             nodes.namespace(one).run("ping", "-c", "1", "-W", f"{DEADLINE_S:g}", address)
         environment = user.environment
         user.environment = environment | dict(running.environment)
-        text = f"test: burst\npairs: [{case.pairs}]\nsize: {case.size - 46}\nlength: max\nduration: 4s\nmax_skew: 300ms\n"
+        text = (
+            f"test: burst\npairs: [{case.pairs}]\nsize: {case.size - 46}\nlength: max\nduration: 4s\nmax_skew: 300ms\n"
+        )
         try:
             words = (user.scenario(text), "--rig", str(running.file), "--no-report", "--quiet")
             number = user.rigctl("run", *words, deadline_s=RUN_S).split()[0]

@@ -332,14 +332,15 @@ def _leave_text(result: MessageResult) -> str | None:
 
 
 def _table(results: Sequence[MessageResult]) -> Table:
-    """Return the table with a row for each test and pair."""
+    """Return the table with a row for each test and pair. Where the rate differs, phones show it too."""
+    rates = {_rate_mbps(row) for row in results}
     columns: list[ColumnOf[MessageResult]] = [
         requested.TEST_COLUMN.of,
         requested.CONDITION_COLUMN.of,
         each(Column("Pair", "", "requested", minor=-1, words=True), lambda row: str(row.stream)),
         each(Column("Joins", "", "requested"), lambda row: "no" if row.stream in row.cell.unjoined else "yes"),
         SIZE_COLUMN,
-        each(Column("Rate", "Mbit/s", "requested"), _rate_mbps, "{:g}".format),
+        each(Column("Rate", "Mbit/s", "requested", minor=-1 if len(rates) > 1 else 0), _rate_mbps, "{:g}".format),
         *(requested.varying_column(setting).of for setting in (UNJOINED, JOIN, LEAVE, GROUP, TTL)),
         *(setting.of for setting in requested.OF_ALL),
         number_column("Received", "Mbit/s", itemgetter(figures.RECEIVED_MBPS), _RATES, "measured", -1),

@@ -1,8 +1,11 @@
 """Races between the main loop and the flows' threads: ThreadSanitizer ends an agent at the first one that it sees."""
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from snooping import Bridge, bridged, multicast
 from talk import Start, Talk, at_work, close, completed, connecting, flowing, listening, progressed, reports
 
 
@@ -71,3 +74,19 @@ def test_no_race_while_files_are_made_and_read(start: Start, tmp_path: Path) -> 
     other.send(connecting(listening(start()), extra=f"test=file size=10000000000 disk=1 folder={tmp_path}"))
     assert other.ask("close endpoint=1")["ok"]
     ended_cleanly(other)
+
+
+def _stop(bridge: Bridge) -> None:
+    for node, endpoint in (("2", 1), ("3", 2), ("1", 1), ("1", 2)):
+        assert bridge.agents[node].ask(f"stop endpoint={endpoint}")["ok"]
+
+
+@pytest.mark.parametrize(("duration_ms", "meanwhile"), [(900, lambda _: None), (300_000, _stop)])
+def test_no_race_while_a_group_is_joined_and_watched(
+    binary: Path, duration_ms: int, meanwhile: Callable[[Bridge], None]
+) -> None:
+    with ExitStack() as stack:
+        bridge = stack.enter_context(bridged(3, snooping=False, querier=False))
+        bridge.start(binary, stack)
+        multicast(bridge, ["2"], ["3"], duration_ms=duration_ms, meanwhile=lambda: meanwhile(bridge))
+        ended_cleanly(*bridge.agents.values())

@@ -57,6 +57,11 @@ _RESPONSE_NS: Final = 10_000_000_000
 _SLOW_JOIN_US: Final = 200_000
 _SLOW_LEAVE_US: Final = 3_000_000
 """Two queries for the group with an interval of a second (RFC 3376, 8.8) take 2 s; a second is to spare."""
+_UNASKED: Final = (
+    "nobody asked who else is there: no leave reached a querier (with IGMPv2 and MLDv1 only the host that reported "
+    "last sends one)"
+)
+"""After a leave without questions. A host that heard another one report does not report, nor leave (RFC 2236, 3)."""
 _FEW: Final = 3
 _FEW_SHARE: Final = 0.2
 """A node that missed less than this before its join was sent the group all the time; its first packets may be late."""
@@ -307,7 +312,7 @@ def _after_us(result: MessageResult) -> float | None:
 
 def _asked(results: Sequence[MessageResult]) -> str:
     queries = total(own.group_queries for one in results for own in figures.memberships(one.group))
-    return "a querier asked who else is there" if queries else "nobody asked who else is there"
+    return "a querier asked who else is there" if queries else _UNASKED
 
 
 def _receivers(results: Iterable[MessageResult]) -> str:

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -25,8 +25,7 @@ import typer
 import yaml
 from bench import command, table
 from known_switch.model import SECOND, Design, Events, Link, Switch, trunk
-from known_switch.rig import KnownSwitch, Nodes, known_switch, nodes_up
-from processes import DEADLINE_S
+from known_switch.rig import KnownSwitch, Nodes, introduce, known_switch, nodes_up
 from user import User
 
 from rigctl.analysis.run_view import RunView
@@ -473,9 +472,7 @@ def _measured(case: Case, nodes: Nodes, user: User) -> dict[str, Any]:
     """Run a case; return what the switches, the nodes' queues and the machine counted meanwhile."""
     with known_switch(nodes, case.design, case.trunk) as running:
         ports = [port for design in case.designs.values() for port in design.links if port not in case.trunk]
-        for one, other in pairwise([*ports, ports[0]]):
-            address = nodes.rig.nodes[other].data_address or ""
-            nodes.namespace(one).run("ping", "-c", "1", "-W", f"{DEADLINE_S:g}", address)
+        introduce(nodes, ports)
         if not case.described:
             _undescribed(running.file)
         environment = user.environment

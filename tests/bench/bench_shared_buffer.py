@@ -14,21 +14,18 @@ A buffer is as expected within one frame where the port drains at 2 Mbit/s or le
 at least one frame. Of a shared buffer, one frame more, as frames of several ports come in any order.
 """
 
-import json
 import math
 import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from bench import table
 from known_switch.model import Design, Link
-from known_switch.rig import Nodes, known_switch, nodes_up
-from processes import DEADLINE_S
+from known_switch.rig import Nodes, introduce, known_switch, nodes_up, shown
 from user import User
 
 MBIT: Final = 1_000_000
@@ -145,30 +142,18 @@ class Found:
 
 
 def measured(case: Case, nodes: Nodes, user: User) -> Found:
+    text = f"test: burst\npairs: [{case.pairs}]\nsize: {case.size - 46}\nlength: max\nduration: 4s\nmax_skew: 300ms\n"
     with known_switch(nodes, case.design, case.trunk) as running:
-        ports = [port for design in case.designs.values() for port in design.links if port not in case.trunk]
-        for one, other in pairwise([*ports, ports[0]]):
-            address = nodes.rig.nodes[other].data_address or ""
-            nodes.namespace(one).run("ping", "-c", "1", "-W", f"{DEADLINE_S:g}", address)
-        environment = user.environment
-        user.environment = environment | dict(running.environment)
-        text = (
-            f"test: burst\npairs: [{case.pairs}]\nsize: {case.size - 46}\nlength: max\nduration: 4s\nmax_skew: 300ms\n"
-        )
-        try:
-            words = (user.scenario(text), "--rig", str(running.file), "--no-report", "--quiet")
-            number = user.rigctl("run", *words, deadline_s=RUN_S).split()[0]
-            shown = json.loads(user.rigctl("show", number, "--json"))
-        finally:
-            user.environment = environment
+        introduce(nodes, [port for one in case.designs.values() for port in one.links if port not in case.trunk])
+        found = shown(user, running, text, RUN_S)["findings"]
         late_s = running.counted()["process"]["late_s"]
-    numbers = {finding["code"]: finding["numbers"] for finding in shown["findings"]}
+    numbers = {finding["code"]: finding["numbers"] for finding in found}
     claimed, least = numbers.get("buffer-shown", {}), numbers.get("buffer-at-least", {})
     return Found(
         claimed.get("buffer_frames"),
         claimed.get("buffer_error_frames"),
         least.get("buffer_least_frames"),
-        tuple(finding["code"] for finding in shown["findings"]),
+        tuple(finding["code"] for finding in found),
         late_s,
     )
 

@@ -6,12 +6,14 @@ switch after another runs between them.
 """
 
 import asyncio
+import json
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,8 +22,10 @@ from known_switch.mib import SUBTREES
 from known_switch.model import Design
 from known_switch.ports import Orders, driven, read
 from lab import entering
+from processes import DEADLINE_S
 from snmp_agent import snmpd
 from two_links import Namespace, of_node
+from user import User
 from virtual_rigs import rig
 
 from rigctl.rig.inventory import Rig, Switch
@@ -98,6 +102,26 @@ def known_switch(
         file.write_text(_rig_file(nodes, designs, trunk, port, keys))
         environment = {env_name(Switch(key, key), "community"): _COMMUNITY for key in designs}
         yield KnownSwitch(file, environment, control, process)
+
+
+def introduce(nodes: Nodes, names: Sequence[str]) -> None:
+    """Let a switch learn the ports of some nodes: each pings the next."""
+    for one, other in pairwise([*names, names[0]]):
+        address = nodes.rig.nodes[other].data_address or ""
+        nodes.namespace(one).run("ping", "-c", "1", "-W", f"{DEADLINE_S:g}", address)
+
+
+def shown(user: User, switch: KnownSwitch, scenario: str, deadline_s: float) -> dict[str, Any]:
+    """Run the text of a scenario at a switch; return what `rigctl show --json` prints of the run."""
+    environment = user.environment
+    user.environment = environment | dict(switch.environment)
+    try:
+        words = (user.scenario(scenario), "--rig", str(switch.file), "--no-report", "--quiet")
+        number = user.rigctl("run", *words, deadline_s=deadline_s).split()[0]
+        run: dict[str, Any] = json.loads(user.rigctl("show", number, "--json"))
+    finally:
+        user.environment = environment
+    return run
 
 
 def _rig_file(

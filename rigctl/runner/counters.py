@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields
-from typing import Final
+from typing import Final, NamedTuple
 
 from rigctl.base.errors import NodeError
 from rigctl.records import Cell, PortSeries, RunPlan
@@ -28,39 +28,51 @@ MOST_READINGS: Final = 2000
 """With more readings than this, every other reading is dropped."""
 
 
+class _Reading(NamedTuple):
+    t_ns: int
+    ports: Mapping[str, PortCounters]
+    whole: bool  # with the counters of the wire; readings in between are without
+
+
 class Readings:
     """Readings of one switch's ports, in time order."""
 
     def __init__(self) -> None:
-        self._times: list[int] = []
-        self._rows: list[Mapping[str, PortCounters]] = []
+        self._readings: list[_Reading] = []
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._readings)
 
-    def add(self, reading: Mapping[str, PortCounters]) -> None:
-        """Append a reading, which may lack some ports."""
-        self._times.append(min((counters.t_ns for counters in reading.values()), default=0))
-        self._rows.append(reading)
+    def add(self, ports: Mapping[str, PortCounters], *, whole: bool = True) -> None:
+        """Append a reading, which may lack some ports. `whole`: counters of the wire were asked for."""
+        t_ns = min((counters.t_ns for counters in ports.values()), default=0)
+        self._readings.append(_Reading(t_ns, ports, whole))
         if len(self) > MOST_READINGS:
-            del self._times[1:-1:2], self._rows[1:-1:2]
+            del self._readings[1:-1:2]
 
     def forget_before(self, t_ns: int) -> None:
         """Keep the last reading at or before `t_ns` and all later readings; drop the others."""
-        first = next((at for at, when in enumerate(self._times) if when > t_ns), len(self))
-        del self._times[: max(0, first - 1)], self._rows[: max(0, first - 1)]
+        before = sum(reading.t_ns <= t_ns for reading in self._readings)
+        del self._readings[: max(0, before - 1)]
 
     def between(self, start_ns: int, end_ns: int, port: str) -> dict[str, list[int]]:
-        """Return each counter of `port`, from the last reading before `start_ns` to the first after `end_ns`.
+        """Return each counter of `port`, from the last whole reading before `start_ns` to the first after `end_ns`.
 
         -1 stands for an unknown value, as in `PortSeries.columns`. Counters without a known value are left out.
         """
-        first = max((at for at, when in enumerate(self._times) if when <= start_ns), default=0)
-        last = min((at for at, when in enumerate(self._times) if when >= end_ns), default=len(self) - 1)
-        taken = [reading[port] for reading in self._rows[first : last + 1] if port in reading]
+        after = [at for at, reading in enumerate(self._readings) if reading.t_ns >= end_ns]
+        last = next((at for at in after if self._readings[at].whole), after[0] if after else len(self) - 1)
+        within = self._readings[self._first(start_ns) : last + 1]
+        taken = [reading.ports[port] for reading in within if port in reading.ports]
         names = [field.name for field in fields(PortCounters)]
         columns = {name: [_or_minus_1(getattr(counters, name)) for counters in taken] for name in names}
         return {name: values for name, values in columns.items() if any(value >= 0 for value in values)}
+
+    def _first(self, t_ns: int) -> int:
+        """Return the place of the last whole reading at or before `t_ns`, else of the last one, else 0."""
+        before = [at for at, reading in enumerate(self._readings) if reading.t_ns <= t_ns]
+        whole = [at for at in before if self._readings[at].whole]
+        return (whole or before or [0])[-1]
 
 
 def _or_minus_1(value: int | None) -> int:
@@ -77,7 +89,7 @@ class SwitchWatch:
         self.readings = Readings()
         self._asked = asyncio.Event()
         self._changed = asyncio.Condition()
-        self._read_ns = 0  # when the last complete reading began
+        self._read_ns = 0  # when the last whole reading began
 
     async def own(self) -> None:
         """Read the counters until cancelled; reconnect after a loss."""
@@ -104,13 +116,13 @@ class SwitchWatch:
                 await self._changed.wait_for(lambda: self._read_ns >= now_ns or self.missing is not None)
 
     def read_since(self, t_ns: int) -> bool:
-        """Tell whether the last reading began after `t_ns` and the switch still answers."""
+        """Tell whether the last whole reading began after `t_ns` and the switch still answers."""
         return self.missing is None and self._read_ns > t_ns
 
     async def _read(self, reader: Reader, *, wire: bool) -> None:
         began_ns = time.monotonic_ns()
-        self.readings.add(await reader.read(wire=wire))
-        self._read_ns, self.source = began_ns, reader.source
+        self.readings.add(await reader.read(wire=wire), whole=wire)
+        self._read_ns, self.source = began_ns if wire else self._read_ns, reader.source
         await self._announce()
 
     async def _announce(self, missing: str | None = None) -> None:
@@ -149,7 +161,7 @@ class Counters:
         now_ns = time.monotonic_ns()
         since_ns, self._quiet_ns = max(self._quiet_ns or now_ns, now_ns - REUSED_NS), None
         for watch in self.watches:
-            watch.readings.forget_before(now_ns)
+            watch.readings.forget_before(since_ns)
         await self._fresh(since_ns)
 
     async def end(self, cell: Cell, start_ns: int, end_ns: int) -> tuple[tuple[PortSeries, ...], tuple[str, ...]]:

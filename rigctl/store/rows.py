@@ -49,6 +49,8 @@ StoreRow: TypeAlias = dict[str, Any]
 
 _MOST_VALUES: Final = 2**23
 """Most values in a series. A switch that is read every second for 24 hours takes a tenth of this."""
+_UNKNOWN: Final = 2**64 - 1
+"""The -1 of an unknown count of a port, read as unsigned; no reading has it as a value."""
 _LEVEL: Final = 1  # compression level of zlib; level 6 saves a tenth of the bytes, but takes four times as long
 
 
@@ -280,7 +282,8 @@ def probes_from(row: StoreRow) -> Probes:
 
 
 def counters_from(row: StoreRow) -> PortSeries:
-    columns = unpack(row["series"], "<u8").columns
+    unsigned = unpack(row["series"], "<u8").columns
+    columns = {name: [-1 if value == _UNKNOWN else value for value in values] for name, values in unsigned.items()}
     check_columns(columns, ("t_ns",))
     return PortSeries(row["switch"], row["port"], row["source"], columns)
 

@@ -112,7 +112,7 @@ def measured(case: Case, nodes: Nodes, user: User) -> tuple[set[str], int | None
         sent = running.counted()["groups"]["known"].get(GROUP, {}).get("d", 0)
     codes = {finding["code"] for finding in run["findings"]}
     with user.store() as store:
-        (repetition,) = store.repetitions(run["run"]["id"])
+        (repetition,) = store.repetitions(run["run"])
     own = [flow.membership for flow in repetition.flows if flow.pair.destination == "d"]
     came = own[0].before if own and own[0] is not None else None
     return {code for code in codes if code.startswith("multicast-")}, came, sent

@@ -98,6 +98,16 @@ def test_a_repetition_gets_what_brackets_it() -> None:
     assert kept(0).between(0, 10, "a") == {}
 
 
+def test_it_begins_and_ends_with_readings_of_the_wire() -> None:
+    readings = Readings()
+    for at in range(10):
+        whole = at in (1, 8)
+        readings.add({"a": PortCounters(10 * at, in_octets=at, out_pause=at if whole else None)}, whole=whole)
+    assert readings.between(35, 65, "a")["out_pause"] == [1, -1, -1, -1, -1, -1, -1, 8]
+    assert times(readings, 35, 85) == list(range(10, 100, 10))  # none of the wire after the end
+    assert times(readings, 5, 65)[0] == 0  # none of the wire before the start
+
+
 def test_unknown_is_left_out_or_minus_one() -> None:
     readings = kept(3)
     assert set(readings.between(0, 20, "a")) == {"t_ns", "took_ns", "in_octets", "out_octets", "in_packets"}

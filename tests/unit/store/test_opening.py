@@ -16,7 +16,7 @@ import pytest
 from cases import from_file
 
 from rigctl.base.errors import InputError, RigError
-from rigctl.records import Bins, DiskTimes, RoundTrips, Series, Side, TcpInfo
+from rigctl.records import Bins, DiskTimes, PortSeries, RoundTrips, Series, Side, TcpInfo
 from rigctl.records.flat import GROUPS, flatten, side_values
 from rigctl.store import default_path, open_store
 from rigctl.store.address import written_address
@@ -225,6 +225,16 @@ def test_a_series_cut_off_is_refused_and_counters_may_take_all_64_bits() -> None
             unpack_bins(b'{"start_ns":3,"width_us":500,' + head + b"}\n" + zlib.compress(data))
     columns = {"t_ns": [1, 2, 3], "in_octets": [2**63 - 1, 2**63, 2**64 - 1]}
     assert unpack(pack_series(Series(columns)), "<u8").columns == columns
+
+
+@pytest.mark.parametrize("most", [7, 2**64 - 2])
+def test_an_unknown_count_of_a_port_stays_unknown(path: Path, most: int) -> None:
+    columns = {"t_ns": [1, 2, 3], "out_pause": [-1, -1, 9], "in_octets": [0, -1, most]}
+    series = PortSeries("core", "1", "snmp", columns)
+    with open_store(str(path)) as store:
+        run = store.begin(builders.plan(), {}, {}, 2.0)
+        store.add(run, builders.repetition(builders.cell(), counters=(series,)))
+        assert store.repetitions(run)[0].counters == (series,)
 
 
 def test_what_a_scenario_spells_with_a_backslash_stays(path: Path) -> None:

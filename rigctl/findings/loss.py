@@ -89,6 +89,12 @@ GROUP_FLOODED_UNQUERIED: Final = warning(
     f"{_QUERIER_REMEDY} A querier asks every 125 s as a rule: a test of 260 s shows it.",
     Weight.BOTTLENECK,
 )
+GROUP_FLOODED_UNREGISTERED: Final = note(
+    "multicast-flooded-unregistered",
+    f"{_OUTSIDE} they came while nobody was a member. The switch snoops, but floods groups without members.",
+    "If no host relies on it, let the switch drop unregistered multicast.",
+    Weight.COMPARISON,
+)
 GROUP_FLOODED_AT_FIRST: Final = note(
     "multicast-flooded-at-first",
     f"{_OUTSIDE} the last one {{until}} after the start. From then on the switch snooped{{since}}.",

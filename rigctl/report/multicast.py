@@ -6,6 +6,7 @@ before their join. Without the rights to watch an interface, what reaches it is 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from operator import itemgetter
 from typing import Final
 
@@ -69,6 +70,16 @@ _ALIKE: Final = 0.2
 """Receivers whose losses differ by less than this share lost the same datagrams."""
 
 
+class _Forwarding(StrEnum):
+    """Where a switch sends a group, in the words of the answer."""
+
+    SNOOPS = "the switch snoops"
+    FLOODS = "the switch floods the group"
+    FLOODS_BEFORE = "the switch floods the group before a receiver joins"  # no other node shows what it does later
+    FLOODS_UNREGISTERED = "the switch snoops, but floods a group without members"
+    UNKNOWN = "snooping unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class _Test:
     """A test's results for its receivers, and for its nodes that did not join."""
@@ -92,11 +103,21 @@ class _Test:
         return any(each[figures.RECEIVED_MBPS] for each in self.joined)
 
     @property
-    def snoops(self) -> bool | None:
-        """Tell whether the switch keeps the group from nodes that did not join it; None if unknown."""
+    def forwarding(self) -> _Forwarding:
+        """Return where the switch sends the group."""
         if not self.outside or not self.arrived:
-            return None
-        return not any(map(_is_flooded_until_the_end, self.flooded))
+            return _Forwarding.UNKNOWN
+        if not any(map(_is_flooded_until_the_end, self.flooded)):
+            return _Forwarding.SNOOPS
+        if not self.unjoined:
+            return _Forwarding.FLOODS_BEFORE
+        return _Forwarding.FLOODS_UNREGISTERED if self._is_spared_of_members() else _Forwarding.FLOODS
+
+    def _is_spared_of_members(self) -> bool:
+        """Tell whether the nodes that did not join got about nothing while others were members."""
+        members = most(total(map(figures.sent_to_members, each.group.flows)) for each in self.joined) or 0
+        kept = least(total(map(figures.kept_from, each.group.flows)) for each in self.unjoined) or 0
+        return members > _FEW and kept >= (1 - _FEW_SHARE) * members
 
     @property
     def counts(self) -> list[MulticastCounts]:
@@ -140,9 +161,6 @@ def _test(number: int, results: Sequence[MessageResult]) -> _Test:
     )
 
 
-_SNOOPING: Final = {True: "the switch snoops", False: "the switch floods the group", None: "snooping unknown"}
-
-
 def _merged(found: Sequence[tuple[int, Finding]]) -> Iterator[Finding]:
     """Yield one finding for all tests with the same sentence on the same nodes: that of the test with most of it."""
     for own in group_by(found, lambda each: (each[1].code, each[1].subject)).values():
@@ -171,7 +189,7 @@ def _answer(found: Sequence[_Test], results: Sequence[MessageResult]) -> Iterato
     lost = "loss unknown" if loss is None else "no loss" if not loss else f"loss up to {pct_text(loss)} %"
     low, high = min(rates), max(rates)
     text = f"{plural(len(rates), 'receiver')} of one stream, {ends} Mbit/s each, {lost}"
-    snooping = _SNOOPING[best.snoops]
+    snooping = best.forwarding
     yield Finding(
         "multicast",
         f"{text}; {snooping}",
@@ -222,9 +240,11 @@ def _outside(test: _Test) -> Iterator[Finding]:
     asked_ns = least(own.query_first_ns for own in test.counts)
     last_ns = most(own.before_last_ns for each in test.flooded for own in figures.memberships(each.group)) or 0
     response_ns = most(own.response_ns for own in test.counts) or _RESPONSE_NS
-    if test.snoops:
+    if test.forwarding is _Forwarding.SNOOPS:
         since = "" if asked_ns is None else f"; {test.querier} first asked for members at {time_text(asked_ns / 1e3)}"
         yield said.GROUP_FLOODED_AT_FIRST.say(about, numbers, until=time_text(last_ns / 1e3), since=since, **words)
+    elif test.forwarding is _Forwarding.FLOODS_UNREGISTERED:
+        yield said.GROUP_FLOODED_UNREGISTERED.say(about, numbers, **words)
     elif spared:
         yield said.GROUP_FLOODED_TO_SOME.say(about, numbers, others=_receivers(spared), **words)
     elif asked_ns is not None and last_ns < asked_ns + 2 * response_ns:
@@ -247,7 +267,10 @@ def _querier(test: _Test) -> Iterator[Finding]:
 
 
 def _losses(test: _Test) -> Iterator[Finding]:
-    """Yield who lost datagrams, and what follows from that on where they were lost."""
+    """Yield who lost datagrams, and what follows from that on where they were lost.
+
+    A stream that stopped while no querier asked was not lost at a place: the switch may have forgotten the member.
+    """
     got = [each for each in test.joined if each[figures.RECEIVED_MBPS]]
     for result in test.joined:
         if result not in got:
@@ -257,7 +280,11 @@ def _losses(test: _Test) -> Iterator[Finding]:
             yield said.GROUP_NOTHING.say(about, others=others, reported=result[figures.REPORTED] or "unknown", **words)
     if full := [each for each in got if each[datagrams.RECEIVER_DROPS]]:
         yield said.BUFFERS_FULL.say(about_nodes([_receivers(full)]), tests=f"{_TESTS} ({_receivers(full)})")
-    lossy = {result.stream.receiver: loss for result in got if (loss := result[datagrams.LOSS])}
+    lossy = {
+        result.stream.receiver: loss
+        for result in got
+        if (loss := result[datagrams.LOSS]) and (test.querier or not result[figures.SILENCE])
+    }
     if not lossy:
         return
     low, high = min(lossy.values()), max(lossy.values())
@@ -285,7 +312,7 @@ def _members(test: _Test) -> Iterator[Finding]:
     if stopped := [one for one in test.joined if one[figures.SILENCE]]:
         cause = "" if test.querier else "; no querier asked for members, so that the switch may have forgotten them"
         yield say(said.GROUP_STOPPED, figures.SILENCE, stopped, cause=cause)
-    if test.snoops is False:
+    if test.forwarding not in (_Forwarding.SNOOPS, _Forwarding.UNKNOWN):
         return  # it sends the group to everybody anyway
     if slow := [one for one in test.joined if _is_beyond(one, figures.LEAVE_TIME, _SLOW_LEAVE_US)]:
         yield say(said.LEAVE_SLOW, figures.LEAVE_TIME, slow, asked=_asked(slow))

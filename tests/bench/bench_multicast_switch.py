@@ -96,6 +96,36 @@ CASES: Final = (
     Case("queues at the inputs, floods", "flooded-unqueried", fields=(("queues_at", "input"),)),
     Case("queues at the inputs, snoops", "querier snooped", Snooping(**ASKS), fields=(("queues_at", "input"),)),
 )
+FURTHER: Final = (
+    Case(
+        "floods groups without members, leave at the end",
+        "flooded-at-first leave-open querier",
+        Snooping(floods_unknown=True, **ASKS),
+        keys="leave: 1s",
+    ),
+    Case(
+        "floods groups without members, a slow port",
+        "flooded-unregistered lost-at-one querier",
+        Snooping(floods_unknown=True, **ASKS),
+        links=(("b", Link(2 * MBIT)),),
+    ),
+    Case(
+        "forgets members, then floods",
+        "flooded-unqueried",
+        Snooping(floods_unknown=True, querier_after_s=None, membership_s=3.0),
+    ),
+    Case("floods, a slow port", "flooded-unqueried lost-at-one", links=(("c", Link(2 * MBIT)),)),
+    Case(
+        "a policer at the sender's port and a slow port",
+        "lost querier snooped",
+        Snooping(**ASKS),
+        links=(("a", Link(RATE, police_bps=3 * MBIT, police_bytes=30_000)), ("b", Link(2 * MBIT))),
+    ),
+    Case("asks often, forgets soon", "querier snooped", Snooping(query_interval_s=1.0, membership_s=4.0)),
+    Case("snoops, two do not join", "querier snooped", Snooping(**ASKS), unjoined=2),
+    Case("at once after a leave, short", "querier snooped", Snooping(leave_s=0.0, **ASKS), keys="leave: 500ms"),
+)
+"""Made after the rules were mended by `CASES`, and before they were run."""
 HEADS: Final = ("switch", "expected", "came", "as expected", "to d: rigctl", "switch")
 
 
@@ -122,7 +152,7 @@ def main(names: Sequence[str]) -> None:
     good = []
 
     def rows(nodes: Nodes, user: User) -> Iterator[Sequence[str]]:
-        for case in CASES:
+        for case in (*CASES, *FURTHER):
             if names and not any(name in case.name for name in names):
                 continue
             codes, came, sent = measured(case, nodes, user)

@@ -68,14 +68,18 @@ def receiver(
     leave_ms: float | None = 2000.0,
     lost: int = 0,
     silent_s: float = 0.0,
+    queued_s: float = 0.0,
     before: int = 0,
     nothing: bool = False,
     **counts: Any,
 ) -> Flow:
-    """Return the flow of a receiver that joined after 1 s and left after 6 s; `leave_ms` None: it came to the end."""
+    """Return the flow of a receiver that joined after 1 s and left after 6 s; `leave_ms` None: it came to the end.
+
+    The stream stops `silent_s` before the leave, or a queue holds its last `queued_s` back.
+    """
     joined_s, left_s = 1.0, 6.0
     first_s, last_s = joined_s + join_ms / 1e3, left_s - silent_s
-    first, highest = round(first_s * PER_S), round(last_s * PER_S)
+    first, highest = round(first_s * PER_S), round((last_s - queued_s) * PER_S)
     after_s = ENDED_S if leave_ms is None else left_s + leave_ms / 1e3
     times: dict[str, Any] = {"joined_ns": round(joined_s * S), "left_ns": round(left_s * S)}
     if not nothing:

@@ -54,7 +54,15 @@ def said(the_cell: Cell, *flows: Flow) -> set[str]:
         ("joins late", [receiver("b", join_ms=900), BOTH[1], watcher()], {"snooped", "join-slow"}),
         ("leaves late", [receiver("b", leave_ms=3500), BOTH[1], watcher()], {"snooped", "leave-slow"}),
         ("never leaves", [receiver("b", leave_ms=None), BOTH[1], watcher()], {"snooped", "leave-slow"}),
-        ("stops", [receiver("b", silent_s=2.0), BOTH[1], watcher()], {"snooped", "stopped", "lost-at-one"}),
+        ("stops, no querier", [receiver("b", silent_s=2.0), BOTH[1], watcher()], {"snooped", "stopped"}),
+        (
+            "stops, a querier",
+            [receiver("b", silent_s=2.0, **queried(0.5)), BOTH[1], watcher()],
+            {"snooped", "stopped", "lost-at-one", "querier"},
+        ),
+        ("a full queue", [receiver("b", queued_s=2.0, lost=50), BOTH[1], watcher()], {"snooped", "lost-at-one"}),
+        ("floods without members", [*BOTH, watcher(came=3000)], {"flooded-unregistered"}),
+        ("floods, half lost", [*BOTH, watcher(came=6500)], {"flooded-unqueried"}),
     ],
 )  # fmt: skip
 def test_what_a_switch_does_is_said_and_nothing_else(what: str, flows: Sequence[Flow], expected: set[str]) -> None:

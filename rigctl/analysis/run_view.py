@@ -7,8 +7,7 @@ from functools import cached_property
 from rigctl.analysis.views.matrix import PairsMatrix, matrix
 from rigctl.analysis.views.mesh import Mesh, meshes, of_messages, of_streams
 from rigctl.analysis.views.messages import MessageResult, message_results
-from rigctl.model.search import Search, keep_deciding_trials, search
-from rigctl.model.trials import searched_setting
+from rigctl.model.search import Search, keep_deciding_trials
 from rigctl.records import Cell, Repetition, RepetitionHead, RunInfo, RunPlan
 from rigctl.results.run_results import RunResults, condensed_in_memory, without_retest
 from rigctl.results.summary import CellSummary, summaries
@@ -110,15 +109,10 @@ class RunView:
         measured = of_messages(self.messages) if self.plan.in_messages else of_streams(self.cells)
         return meshes(measured, self.plan.links)
 
-    @cached_property
+    @property
     def searches(self) -> dict[int, Search]:
         """Return the searches for the highest load, by test number."""
-        searches = {}
-        for cell in self.plan.cells:
-            if (searched := searched_setting(cell)) is not None:
-                last = {one.repetition: one for one in self.every if one.cell == cell.number}
-                searches[cell.number] = search(searched, map(self.stored.trial, last.values()), self.plan.repeat)
-        return searches
+        return self.stored.searches
 
     def values_of(self, cell: Cell, repetitions: Iterable[RepetitionHead]) -> list[float]:
         """Return the known values (elapsed time in s, or goodput in bit/s) of the repetitions of `cell`."""

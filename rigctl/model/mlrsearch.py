@@ -5,7 +5,7 @@ its trials are certain to give one of these. Rates are those of trials whose sen
 no loss, so a trial with less counts at the load that was sent (`rigctl.model.trials`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -95,17 +95,17 @@ def bounds_of(goal: SearchGoal, results: Sequence[TrialResult]) -> dict[float, B
     return {load: classify(goal, by_load[load]) for load in sorted(by_load)}
 
 
-def relevant_bounds(bounds: dict[float, Bound]) -> tuple[float | None, float | None]:
+def relevant_bounds(bounds: Mapping[float, Bound]) -> tuple[float | None, float | None]:
     """Return the relevant lower and upper bound; the largest lower bound of all if there is no upper bound."""
     upper = min((load for load, bound in bounds.items() if bound is Bound.UPPER), default=None)
     below = (load for load, bound in bounds.items() if bound is Bound.LOWER and (upper is None or load < upper))
     return max(below, default=None), upper
 
 
-def goal_result(goal: SearchGoal, results: Sequence[TrialResult]) -> GoalResult:
-    """Return the relevant bounds and the conditional throughput of all trials of a search."""
-    lower, upper = relevant_bounds(bounds_of(goal, results))
-    if lower is None:
-        return GoalResult(None, upper, None)
-    loss = conditional_loss(goal, [one for one in results if one.load == lower])
-    return GoalResult(lower, upper, lower * (1 - loss))
+def goal_result(goal: SearchGoal, bounds: Mapping[float, Bound], results: Iterable[TrialResult]) -> GoalResult:
+    """Return the relevant bounds of a search and its conditional throughput, which is None without `results`."""
+    lower, upper = relevant_bounds(bounds)
+    at_lower = [one for one in results if one.load == lower]
+    if lower is None or not at_lower:
+        return GoalResult(lower, upper, None)
+    return GoalResult(lower, upper, lower * (1 - conditional_loss(goal, at_lower)))

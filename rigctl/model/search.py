@@ -11,14 +11,24 @@ load that stays undecided counts as failed, or ends the search if no load has pa
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
 from typing import Final, TypeVar
 
 from rigctl.base.values import group_by
-from rigctl.model.mlrsearch import EXCEED_RATIO, Bound, SearchGoal, TrialResult, bounds_of, relevant_bounds
+from rigctl.model.mlrsearch import (
+    EXCEED_RATIO,
+    Bound,
+    GoalResult,
+    SearchGoal,
+    TrialResult,
+    bounds_of,
+    goal_result,
+    relevant_bounds,
+)
 from rigctl.model.trials import Searched, Trial, searched_setting
 from rigctl.records import MOST_TRIALS, RepetitionHead, RunPlan
+from rigctl.settings import RATE
 
 _ATTEMPTS: Final = 2
 _FIRST_ATTEMPTS: Final = 3
@@ -34,7 +44,16 @@ class Search:
     trials: tuple[Trial, ...]
     best: Trial | None  # of the highest load that passed (the relevant lower bound)
     following: int | None
-    bounds: Mapping[float, Bound] = field(default_factory=dict)  # the class of each load with decisive trials
+    bounds: Mapping[float, Bound]  # the class of each load with decisive trials
+    goal: SearchGoal  # in trials: all take the same time, so each counts as 1
+
+    @property
+    def result(self) -> GoalResult:
+        """Return the relevant bounds, and of a rate of datagrams the conditional throughput: what arrived."""
+        lossy = self.trials if self.searched.setting is RATE else ()
+        known = [(trial.load, trial.loss) for trial in lossy]
+        results = [TrialResult(load, 1.0, loss) for load, loss in known if load is not None and loss is not None]
+        return goal_result(self.goal, self.bounds, results)
 
     @property
     def above(self) -> Trial | None:
@@ -51,14 +70,13 @@ def search(searched: Searched, found: Iterable[Trial], repeat: int = 1) -> Searc
     """
     trials = tuple(sorted(found, key=lambda trial: trial.number))
     decisive = [trial for trial in trials if trial.passed is not None and trial.load is not None]
-    # All trials take the same time, so each counts as 1.
     goal = SearchGoal(1.0, repeat, 0.0)
     bounds = bounds_of(goal, [TrialResult(one.load or 0.0, 1.0, float(not one.passed)) for one in decisive])
     lower = relevant_bounds(bounds)[0]
     following = None
     if trials and len(trials) < MOST_TRIALS * repeat:  # the plan has the first trial
         following = _following(searched, trials, bounds, lower, repeat)
-    return Search(searched, trials, _deciding(decisive, lower, repeat), following, bounds)
+    return Search(searched, trials, _deciding(decisive, lower, repeat), following, bounds, goal)
 
 
 def _deciding(decisive: Sequence[Trial], lower: float | None, repeat: int) -> Trial | None:

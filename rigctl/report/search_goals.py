@@ -8,7 +8,7 @@ from rigctl.base.units import format_rate
 from rigctl.base.values import divide
 from rigctl.findings import Finding, goodput, tests
 from rigctl.findings.text import UNKNOWN, plural
-from rigctl.model.mlrsearch import GoalResult, SearchGoal, TrialResult, goal_result
+from rigctl.model.mlrsearch import GoalResult, SearchGoal
 from rigctl.model.search import Search
 from rigctl.records import Cell
 from rigctl.report.blocks import Column, Entry, Table
@@ -55,14 +55,8 @@ def searched_goals(view: RunView) -> Iterator[SearchedGoal]:
     for number, search in view.searches.items():
         cell = cells[number]
         goal = SearchGoal(cell.sending_s, cell.sending_s * view.plan.repeat, view.plan.max_loss)
-        results = [
-            TrialResult(trial.load, cell.sending_s, trial.loss)
-            for trial in search.trials
-            if trial.load is not None and trial.loss is not None
-        ]
-        spent_s = sum(one.wall_s for one in view.every if one.cell == number)
-        if results:
-            yield SearchedGoal(cell, search, goal, goal_result(goal, results), spent_s)
+        if search.bounds:
+            yield SearchedGoal(cell, search, goal, search.result, view.stored.spent_s(number))
 
 
 def goal_table(view: RunView) -> Table | None:

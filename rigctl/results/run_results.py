@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
-from rigctl.model.search import keep_deciding_trials
-from rigctl.model.trials import Trial
+from rigctl.model.search import Search, keep_deciding_trials, search
+from rigctl.model.trials import Trial, searched_setting
 from rigctl.records import Repetition, RepetitionHead, RunInfo, RunPlan, Status
 from rigctl.results.condense import condense
 from rigctl.results.condensed import CondensedRun, Gap, RepetitionKey, RunCounters
@@ -23,6 +23,7 @@ class RunResults:
     """The results of `repetitions`: all repetitions of a run, or some of them for one part of a report.
 
     What is kept of a repetition was condensed together with all repetitions of its run, whichever are chosen here.
+    Searches, too, are made of all repetitions of the run (`every`).
     """
 
     def __init__(
@@ -31,13 +32,15 @@ class RunResults:
         repetitions: Iterable[RepetitionHead],
         kept: CondensedRun,
         reader: RepetitionReader,
+        every: Sequence[RepetitionHead] | None = None,
     ) -> None:
         self.info, self.repetitions = info, tuple(repetitions)
+        self._every = self.repetitions if every is None else every
         self.kept, self._reader = kept, reader
 
     def of(self, plan: RunPlan, repetitions: Iterable[RepetitionHead]) -> "RunResults":
         """Return the results of some repetitions, for a report on some tests of the plan."""
-        return RunResults(replace(self.info, plan=plan), repetitions, self.kept, self._reader)
+        return RunResults(replace(self.info, plan=plan), repetitions, self.kept, self._reader, self._every)
 
     @cached_property
     def each(self) -> tuple[RepetitionResults, ...]:
@@ -79,6 +82,20 @@ class RunResults:
         """Return a repetition as a trial of a search."""
         known = self.kept.details[repetition.key].trial
         return Trial(repetition.repetition, repetition.load, None, repetition.load) if known is None else known
+
+    @cached_property
+    def searches(self) -> dict[int, Search]:
+        """Return the searches for the highest load, by test number."""
+        searches = {}
+        for cell in self.info.plan.cells:
+            if (searched := searched_setting(cell)) is not None:
+                last = {one.repetition: one for one in self._every if one.cell == cell.number}
+                searches[cell.number] = search(searched, map(self.trial, last.values()), self.info.plan.repeat)
+        return searches
+
+    def spent_s(self, number: int) -> float:
+        """Return how long all repetitions of a test took together, those included that were measured again."""
+        return sum(one.wall_s for one in self._every if one.cell == number)
 
     def value(self, repetition: RepetitionHead) -> float | None:
         """Return the elapsed time in s (messages) or the goodput in bit/s (streams); None if invalid or unknown."""

@@ -7,6 +7,7 @@ from rigctl.model.mlrsearch import (
     GoalResult,
     SearchGoal,
     TrialResult,
+    bounds_of,
     classify,
     conditional_loss,
     goal_result,
@@ -85,7 +86,12 @@ def test_the_conditional_throughput_is_of_the_trial_that_fills_its_share(
 def test_the_lower_bound_is_below_the_smallest_upper_bound() -> None:
     goal = SearchGoal(1, 1, 0.01)
     found = [TrialResult(load, 1, loss) for load, loss in ((100, 0.5), (50, 0.0), (80, 0.02), (90, 0.001), (70, 0.008))]
-    assert goal_result(goal, found) == GoalResult(70, 80, 70 * 0.992)  # not 90: there is loss at 80
-    assert goal_result(goal, found[1:2]) == GoalResult(50, None, 50)
-    assert goal_result(goal, found[:1]) == GoalResult(None, 100, None)
-    assert goal_result(goal, []) == GoalResult(None, None, None)
+
+    def result(own: list[TrialResult]) -> GoalResult:
+        return goal_result(goal, bounds_of(goal, own), own)
+
+    assert result(found) == GoalResult(70, 80, 70 * 0.992)  # not 90: there is loss at 80
+    assert result(found[1:2]) == GoalResult(50, None, 50)
+    assert result(found[:1]) == GoalResult(None, 100, None)
+    assert result([]) == GoalResult(None, None, None)
+    assert goal_result(goal, bounds_of(goal, found), []) == GoalResult(70, 80, None)  # loads that are no rates

@@ -135,6 +135,27 @@ COLUMNS: Final[tuple[DataColumn, ...]] = (
         digits=4,
     ),
     *(column for setting in _TRAFFIC for column in columns_of_setting(setting)),
+    as_column(
+        "max_latency_us",
+        "us",
+        "requested longest 99th percentile of the times of requests; empty unless the most requests are searched",
+    ),
+    as_column("search_trials", "", "trials of a search (rate, per_second or length: max); empty: no search"),
+    as_column("search_s", "s", "time that all trials of the search took, with their preparation", 1),
+    as_column(
+        "search_lower",
+        "",
+        "relevant lower bound of the search (RFC 9971), in the unit of rate_mbps, per_second or burst_length; empty if "
+        "no trial passed often enough",
+        2,
+    ),
+    as_column("search_upper", "", "relevant upper bound, as search_lower; empty if no trial failed often enough", 2),
+    as_column(
+        "search_conditional_mbps",
+        "Mbit/s",
+        "conditional throughput of each flow (RFC 9971) in a search for a rate: what arrived at search_lower",
+        2,
+    ),
     *MESSAGE_FIGURES,
     *CONNECTION_FIGURES,
     *REQUEST_FIGURES,

@@ -214,6 +214,13 @@ def _request_trial(plan: RunPlan, cell: Cell, repetition: Repetition) -> Trial:
     )
 
 
+def max_latency_us(plan: RunPlan, cell: Cell) -> int | None:
+    """Return the longest 99th percentile with which a trial of the test passes; None if it searches for no requests."""
+    if cell[PER_SECOND] != MAX or plan.max_latency_s is None:
+        return None
+    return round(1e6 * plan.max_latency_s)
+
+
 def _least_with_p99(cell: Cell) -> int:
     """Return the lowest number of requests per second from which a trial has a 99th percentile."""
     return min(MOST_PER_SECOND, ceil(LEAST_TIMES[99] / cell.sending_s))

@@ -1,6 +1,7 @@
 """The report part on tests that begin requests at equal intervals: times, the sender's lateness, lost requests."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Final
 
@@ -11,10 +12,19 @@ from rigctl.figures import Figure
 from rigctl.figures import requests as figures
 from rigctl.findings import Finding, Sentence, Statement, Weight, tests
 from rigctl.findings import latency as said
-from rigctl.findings.text import count_text, numbers_text, pct_text, plural, tests_named, time_text, upper_first
+from rigctl.findings.text import (
+    UNKNOWN,
+    count_text,
+    numbers_text,
+    pct_text,
+    plural,
+    tests_named,
+    time_text,
+    upper_first,
+)
 from rigctl.model.latency import bounds_ns, percentile_ns
-from rigctl.model.trials import Reason
-from rigctl.report.blocks import Part, Section, Table
+from rigctl.model.trials import Reason, max_latency_us
+from rigctl.report.blocks import Column, Part, Section, Table
 from rigctl.report.charts.requests import charts_of_requests
 from rigctl.report.request_search import bound_text, request_search_findings, search_section, within_text
 from rigctl.report.tables import requested
@@ -75,7 +85,7 @@ def part(view: RunView) -> Part:
     by_percentile = (Section("Time of a request, by percentile", (times,), full=True),) if over_rate and times else ()
     return Part(
         findings=tuple(findings),
-        results=_table(view.messages),
+        results=_table(view),
         sections=(*search_section(view), *by_percentile),
         method=method,
         picture=over_rate or times,
@@ -272,8 +282,12 @@ def _say(sentence: Sentence, results: Sequence[MessageResult], figure: Figure[in
     )
 
 
-def _table(results: Sequence[MessageResult]) -> Table:
+def _table(view: RunView) -> Table:
     """Return the table with a row for each test and pair."""
+    results = view.messages
+    most = requested.Requested(
+        Column("Max latency", "µs", "requested"), partial(max_latency_us, view.plan), unset=UNKNOWN
+    )
     columns: list[ColumnOf[MessageResult]] = [
         requested.TEST_COLUMN.of,
         requested.CONDITION_COLUMN.of,
@@ -282,6 +296,7 @@ def _table(results: Sequence[MessageResult]) -> Table:
         requested.requested_column(REPLY, "Reply", "B").of,
         requested.varying_column(PARALLEL, "Flows").of,
         requested.requested_column(PER_SECOND, "Offered/s").of,
+        most.of,
         requested.varying_column(NODELAY).of,
         *(setting.of for setting in requested.OF_ALL),
         requested.PLACEMENT_COLUMN.of,

@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from rigctl.base.values import divide
 from rigctl.figures import NAMES, Level
 from rigctl.figures.ceilings import EFFICIENCY, LIMIT, LIMIT_DETAIL
 from rigctl.figures.phases import OF_PHASES
 from rigctl.limits.rules import Diagnosis, Evidence
-from rigctl.model.trials import at_load
+from rigctl.model.search import Search
+from rigctl.model.trials import at_load, max_latency_us
 from rigctl.records import Cell, Flow, Repetition, RepetitionHead, RunInfo, Stream
 from rigctl.results.condense import Derivation, requested_mbps
 from rigctl.results.condensed import CondensedRun, PhaseFigures, StreamNotes
 from rigctl.results.evidence import limit_of_test
-from rigctl.settings import SETTINGS
+from rigctl.settings import RATE, SETTINGS
 
 ExportRow: TypeAlias = Mapping[str, Any]
 
@@ -42,12 +44,23 @@ class _Row(Mapping[str, Any]):
 
 
 class RepetitionResults:
-    """The results of one repetition. `rows` has a row for each stream; the key None has the row of the whole test."""
+    """The results of one repetition. `rows` has a row for each stream; the key None has the row of the whole test.
+
+    `searched` has the columns of the search whose trial this repetition is; empty without a search.
+    """
 
     def __init__(
-        self, info: RunInfo, cell: Cell, repetition: RepetitionHead, kept: CondensedRun, *, counted: bool
+        self,
+        info: RunInfo,
+        cell: Cell,
+        repetition: RepetitionHead,
+        kept: CondensedRun,
+        searched: Mapping[str, Any],
+        *,
+        counted: bool,
     ) -> None:
         self.info, self.cell, self.repetition, self.counted = info, cell, repetition, counted
+        self._searched = searched
         self._figures, self._kept = kept.figures[repetition.key], kept
 
     @property
@@ -135,6 +148,8 @@ class RepetitionResults:
             "condition": cell.condition,
             **{setting.requested: tried[setting] for setting in SETTINGS.values() if setting.requested is not None},
             "rate_mbps": requested_mbps(cell, repetition),
+            "max_latency_us": max_latency_us(self.info.plan, cell),
+            **self._searched,
             "duration_s": repetition.window_s,
             "start_skew_us": repetition.start_skew_us,
         }
@@ -151,6 +166,19 @@ def which_repetition(info: RunInfo, cell: Cell, repetition: RepetitionHead) -> d
         "test": cell.test,
         "part": cell.part,
         "class": cell.traffic_class,
+    }
+
+
+def search_columns(search: Search, spent_s: float) -> dict[str, Any]:
+    """Return the columns of a search, which all its trials share; `spent_s` is how long the trials took together."""
+    result = search.result
+    unit = 1e6 if search.searched.setting is RATE else 1.0
+    return {
+        "search_trials": len(search.trials),
+        "search_s": spent_s,
+        "search_lower": divide(result.lower, unit),
+        "search_upper": divide(result.upper, unit),
+        "search_conditional_mbps": divide(result.conditional_throughput, 1e6),
     }
 
 

@@ -10,7 +10,7 @@ from rigctl.model.trials import Trial, searched_setting
 from rigctl.records import Repetition, RepetitionHead, RunInfo, RunPlan, Status
 from rigctl.results.condense import condense
 from rigctl.results.condensed import CondensedRun, Gap, RepetitionKey, RunCounters
-from rigctl.results.rows import ExportRow, RepetitionResults
+from rigctl.results.rows import ExportRow, RepetitionResults, search_columns
 
 
 class RepetitionReader(Protocol):
@@ -47,8 +47,11 @@ class RunResults:
         """Return the results of each repetition, in the order in which they were measured."""
         cells = {cell.number: cell for cell in self.info.plan.cells}
         counted = self._keys_that_count
+        found = {number: search_columns(own, self.spent_s(number)) for number, own in self.searches.items()}
         return tuple(
-            RepetitionResults(self.info, cells[one.cell], one, self.kept, counted=one.key in counted)
+            RepetitionResults(
+                self.info, cells[one.cell], one, self.kept, found.get(one.cell, {}), counted=one.key in counted
+            )
             for one in self.repetitions
         )
 

@@ -46,6 +46,7 @@ MORE: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             ("streams", "pairs"),
             ("streams", "flows"),
             ("streams", "intervals"),
+            ("search", "cells"),
             ("files", "bins"),
             ("pingpong", "histogram"),
         )

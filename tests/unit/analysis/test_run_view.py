@@ -75,6 +75,30 @@ def test_trials_and_what_is_not_ok_do_not_count() -> None:
         assert [(row["repetition"], row["attempt"]) for row in counted] == [(2, attempt)]
 
 
+FOUND = ("search_trials", "search_s", "search_lower", "search_upper", "search_conditional_mbps")
+
+
+def test_each_row_of_a_search_has_its_result_also_where_only_the_deciding_trial_is_shown() -> None:
+    info, trials = searched(0.9, 0.9995, 1.0)
+    again = [replace(trials[0], status=Status.INVALID, reason="start skew"), replace(trials[0], attempt=2), *trials[1:]]
+    view = RunView.in_memory(info, again)
+    stored, wall_s = view.stored, sum(one.wall_s for one in again)
+    assert len(view.results.cells) == 1
+    for row in (*stored.cells, *stored.pairs, *stored.flows, *view.results.cells):
+        assert [row[name] for name in FOUND] == [3, wall_s, 200, 300, pytest.approx(199.9)]
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.9, [1, None, 100, None]), (1.0, [1, 100, None, 100])])
+def test_a_bound_that_a_search_did_not_find_is_unknown(share: float, found: list[float | None]) -> None:
+    (row,) = condensed_in_memory(*searched(share)).cells
+    assert [row[name] for name in FOUND if name != "search_s"] == found
+
+
+def test_a_test_without_a_search_has_none_of_its_columns() -> None:
+    results = condensed_in_memory(*retested())
+    assert {row[name] for row in (*results.cells, *results.flows) for name in (*FOUND, "max_latency_us")} == {None}
+
+
 def test_a_run_without_tests_has_no_section() -> None:
     assert RunView.in_memory(builders.run(builders.plan([])), []).of_section("streams") is None
     view = RunView.in_memory(*builders.gigablox())

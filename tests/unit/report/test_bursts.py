@@ -140,6 +140,9 @@ def test_a_search_has_the_buffer_of_its_trials_with_loss() -> None:
     info = run(the_cell, rates_bps=SLOW)
     made = documents.document(info, trials)
     assert "bursts of up to 80 lose nothing" in answer_of(made).text
+    assert {(row["search_lower"], row["search_upper"], row["search_conditional_mbps"]) for row in made.pairs} == {
+        (80, 81, None)
+    }
     (table,) = tables_in(made.results[0].blocks)
     texts = {column.title: entry.text for column, entry in zip(table.columns, table.rows[0].entries, strict=True)}
     assert texts["Length"] == "80"

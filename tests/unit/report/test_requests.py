@@ -253,6 +253,8 @@ def test_the_answer_of_a_search_is_the_rate_of_the_trial_that_decided() -> None:
     (row,) = [row for row in view.stored.pairs if row["counted"]]
     assert (row["per_second"], row["requests_per_s"]) == (2000, 2000)
     assert [row["per_second"] for row in view.stored.pairs] == [1000, 4000, 2000]
+    names = ("max_latency_us", "search_trials", "search_lower", "search_upper", "search_conditional_mbps")
+    assert [row[name] for name in names] == [2000, 3, 2000, 4000, None]
     (trials,) = [table for section in report.sections for table in tables_in(section.blocks) if table.label == "Trials"]
     assert [row.entries[-1].text for row in trials.rows] == ["yes", "no: too slow", "yes"]
 
@@ -280,6 +282,16 @@ def test_a_search_says_what_happened_at_the_next_rate(trials: list[tuple[int, Si
     view, repetitions = searched(*trials)
     assert words in finding(view.info, repetitions, code).text
     assert "no-figure" not in codes(view.info, repetitions)
+
+
+def test_the_table_has_the_time_that_a_search_allows_beside_tests_without_a_search() -> None:
+    view, repetitions = searched(PASSED, SLOW)
+    given, sender = replace(GOOD[0], number=2), GOOD[1]
+    plan = replace(view.plan, cells=(*view.plan.cells, given))
+    report = document(replace(view.info, plan=plan), [*repetitions, repetition(given, flow(sender))])
+    (table,) = tables_in(report.results[0].blocks)
+    (at,) = [at for at, column in enumerate(table.columns) if column.title == "Max latency"]
+    assert [(row.test, row.entries[at].text) for row in table.rows] == [(1, "2000"), (2, "–")]
 
 
 def test_where_no_rate_passed_the_answer_says_so() -> None:

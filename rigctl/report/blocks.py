@@ -235,6 +235,7 @@ class Brief:
     about: str  # kind of the rig and the day
     mean: str = ""  # mean and standard deviation of all repetitions; empty if tests differ, or repetitions are too few
     facts: tuple[str, ...] = ()  # slowest and fastest result, losses
+    parts: tuple[str, ...] = ()  # a line for each part of the run: its name, and its answer in a few words
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from rigctl.figures.streams import GOODPUT
 from rigctl.findings.text import (
     few_text,
     how_pairs_differ,
-    join_list,
     link_name,
     percent_text,
     plural,
@@ -46,11 +45,14 @@ class _Figure:
     results: Results
 
 
-def brief_of(view: RunView, answer: str) -> Brief:
-    """Return the head of the report of a run. `answer` is the run's answer, which names the unit of the facts."""
+def brief_of(view: RunView, answer: str, parts: tuple[str, ...]) -> Brief:
+    """Return the head of the report of a run. `answer` is the run's answer, which names the unit of the facts.
+
+    `parts` has a line for each part of the run; empty for a run without parts.
+    """
     about = f"{_rig_kind(view.plan)} · {local_text(view.info.started_at, '%-d %b %Y')}"
-    if view.plan.parts:
-        return Brief(f"{plural(len(view.plan.cells), 'test')}: {join_list(view.plan.parts)}", about)
+    if parts:
+        return Brief(f"{plural(len(view.plan.cells), 'test')} in {plural(len(parts), 'part')}", about, parts=parts)
     cells = [cell for cell in view.cells if cell.goodput_mbps is not None and not cell.cell.in_messages]
     if view.matrix:  # the total of fewer pairs is lower, whatever the settings are
         pairs = max((len(cell.cell.pairs) for cell in cells), default=0)

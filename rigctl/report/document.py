@@ -33,7 +33,7 @@ from rigctl.report.blocks import (
     Verbatim,
 )
 from rigctl.report.brief import brief_of
-from rigctl.report.parts import answer_of_parts, of_part, titled_part
+from rigctl.report.parts import answer_of_parts, lines_of_parts, of_part, titled_part
 from rigctl.report.sections import (
     classes,
     counters,
@@ -151,6 +151,7 @@ class _Body(NamedTuple):
     results: tuple[Section, ...]
     sections: tuple[Section, ...]
     parts: tuple[Part, ...]
+    lines: tuple[str, ...] = ()  # one for each part of the scenario
 
     @property
     def picture(self) -> Charts | None:
@@ -179,7 +180,7 @@ def document(view: RunView) -> Document:
         figures=lambda: (known for own in _views(view) for known in ValuesOfTests(own).by_name()),
         footer=f"Made by rigctl {info.versions.get('rigctl', '')}. “–” is unknown. K is 1024 bytes; rates are decimal.",
         picture=None if view.plan.parts else body.picture,
-        brief=brief_of(view, body.findings[0].text),
+        brief=brief_of(view, body.findings[0].text, body.lines),
         tags=tuple(user_tags(info.tags).items()),
     )
 
@@ -215,14 +216,16 @@ def _folded(view: RunView) -> _Body:
     }
     findings = [finding for part in once for finding in part.findings]
     findings += [of_part(name, finding) for name, body in bodies.items() for finding in body.findings[1:]]
+    answers = {name: body.findings[0] for name, body in bodies.items()}
     return _Body(
-        [answer_of_parts({name: body.findings[0] for name, body in bodies.items()}), *by_weight(findings)],
+        [answer_of_parts(answers), *by_weight(findings)],
         tuple(section for name, body in bodies.items() for section in _results_of_part(name, body)),
         (
             *(titled_part(name, section) for name, body in bodies.items() for section in body.sections),
             *(section for part in once for section in (*part.sections, *part.details)),
         ),
         (*(part for body in bodies.values() for part in body.parts), *once),
+        lines_of_parts(answers),
     )
 
 

@@ -14,12 +14,17 @@ _BRIEF: Final = 60
 """Most characters of an answer, and of an answer in a list of runs."""
 
 
+def lines_of_parts(answers: Mapping[str, Finding]) -> tuple[str, ...]:
+    """Return a line for each part: its name, and its answer in a few words. `answers` has the answer of each part."""
+    return tuple(f"{name}: {lower_first(one.brief or one.text)}" for name, one in answers.items())
+
+
 def answer_of_parts(answers: Mapping[str, Finding]) -> Finding:
-    """Return the answer of a run: that of each part in a few words. `answers` has the answer of each part.
+    """Return the answer of a run: the lines of its parts, as far as they fit.
 
     Its statements about rows are those of the parts, whose answers stand above their tables.
     """
-    told = [f"{name}: {lower_first(one.brief or one.text)}" for name, one in answers.items()]
+    told = lines_of_parts(answers)
     text = "; ".join(told)
     for left in range(1, len(told)):
         if len(text) > _LONGEST:

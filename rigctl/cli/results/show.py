@@ -20,7 +20,9 @@ def show_run(
     store: StoreAddress = None,
     everything: Annotated[bool, typer.Option("--all", help="Print all findings and notes.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, to paste into a page.")] = False,
-    brief: Annotated[bool, typer.Option("--brief", help="Print four lines to post.")] = False,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="Print four lines to post; of a run with parts, a line for each.")
+    ] = False,
     anonymous: Anonymous = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON: all findings, unrounded values.")] = False,
 ) -> None:

@@ -49,13 +49,18 @@ def print_document(document: blocks.Document, console: Console, *, everything: b
 
 
 def print_brief(document: blocks.Document, console: Console) -> None:
-    """Print the lines of `document` that a reader posts: request, answer, slowest and fastest test, one warning."""
+    """Print the lines of `document` that a reader posts: request, answer, slowest and fastest test, one warning.
+
+    Of a run with parts, the answer is a line for each part.
+    """
     brief = document.brief
     if brief is not None:
         request = f"{_short(document.title)} · {brief.request}"
         gap = " " * (console.width - cell_len(request) - cell_len(brief.about))
         _print(f"{request}{gap if len(gap) > 1 else ' · '}{brief.about}", console)
-    _print(brief.mean if brief and brief.mean else document.answer, console, "bold")
+    parts, mean = (brief.parts, brief.mean) if brief else ((), "")
+    for line in parts or (mean or document.answer,):
+        _print(line, console, "bold")
     if brief:
         _print_facts(replace(brief, mean=""), console)
     for finding in document.warnings[:1]:

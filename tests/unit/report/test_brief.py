@@ -70,3 +70,13 @@ def test_four_lines_fit_a_terminal_and_the_warning_has_its_mark() -> None:
     text = io.StringIO()
     print_brief(document(*pages.stored("against")), Console(file=text, width=90))
     assert text.getvalue().splitlines()[-1].startswith("! MSS 8960 never went over the wire")
+
+
+def test_of_a_run_with_parts_each_part_has_a_short_line() -> None:
+    text, made = io.StringIO(), document(*pages.stored("parts"))
+    print_brief(made, Console(file=text, width=80))
+    request, *lines = text.getvalue().splitlines()
+    assert request.startswith("Four parts · 7 tests in 4 parts  ")
+    assert [line.partition(": ")[0] for line in lines[:4]] == ["forwarding", "a full port", "delay", "tcp"]
+    assert "; ".join(lines[:4]) == made.answer
+    assert lines[4].startswith("! ")

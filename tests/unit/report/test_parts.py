@@ -15,7 +15,7 @@ from rigctl.findings.nodes import NAMESPACES
 from rigctl.records import Repetition, RunInfo
 from rigctl.report.blocks import Section, Table, tables_in
 from rigctl.report.document import document as document_of
-from rigctl.report.parts import answer_of_parts
+from rigctl.report.parts import answer_of_parts, lines_of_parts
 from rigctl.report.printers.html import page
 from rigctl.report.printers.json import as_json, document_json
 from rigctl.report.sections import expectations
@@ -71,6 +71,7 @@ def test_the_answer_names_each_part_and_its_result() -> None:
 
 def test_the_answer_of_many_parts_says_how_many_it_leaves_out() -> None:
     answers = {f"part number {number}": Finding("a", "94.1 Mbit/s, line rate", Weight.ANSWER) for number in range(20)}
+    assert len(lines_of_parts(answers)) == 20
     text = answer_of_parts(answers).text
     assert len(text) <= 200
     assert text.endswith("; part number 3: 94.1 Mbit/s, line rate; 16 more parts, below")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rigctl.base.values import divide, mean_of_all, most, total
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
-from rigctl.model.bursts import PortBursts
+from rigctl.model.bursts import PortBursts, together
 from rigctl.settings.setting import Level
 
 _KIND: Final = ("burst",)
@@ -158,6 +158,16 @@ BUFFER_ERROR: Final = Figure(
     over_repetitions=most,
     kinds=_KIND,
 )
+BURSTS_TOGETHER: Final = Figure(
+    name="bursts_together_pct",
+    unit="%",
+    levels=frozenset({Level.CELLS}),
+    meaning="time in which bursts came to all ports of a test at once, as a share of the shortest of them (median); "
+    "empty of a single port",
+    digits=1,
+    compute=lambda group: None if (share := together(group.ports)) is None else 100 * share,
+    kinds=_KIND,
+)
 BURST_LOSS: Final = Figure(
     name="burst_loss_pct",
     unit="%",
@@ -185,5 +195,6 @@ BURST_FIGURES: Final = (
     BUFFER_FRAMES,
     BUFFER_LEAST,
     BUFFER_ERROR,
+    BURSTS_TOGETHER,
 )
 """Figures of tests that send bursts, in the order of the column table."""

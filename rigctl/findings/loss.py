@@ -198,6 +198,13 @@ BURSTS_NOT_FASTER: Final = warning(
     "nothing follows on its buffer.",
     "Name a further sender to the same receiver, or a receiver with a slower link.",
 )
+BURSTS_APART: Final = note(
+    "bursts-apart",
+    "In {tests} bursts came to the ports one after another (at once in {pct} % of their time): ports that share a "
+    "buffer divide it by the order in which they fill.",
+    "Give each port a sender of its own, as one link sends its bursts one after another.",
+    Weight.SUSPECT,
+)
 BURSTS_SPACED: Final = note(
     "bursts-spaced",
     "In {tests} the senders did not fill their links: bursts came at {arrival} of {links} Mbit/s.",

@@ -11,8 +11,8 @@ port drains; what comes before it and after it passes.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 from typing import Final
@@ -37,15 +37,16 @@ _CLEARLY: Final = 1.02
 class Burst:
     """A burst of all senders to a port: frames sent and received, and the times from the first to the last in ns.
 
-    A time is None if it is unknown, or if there were fewer than two frames. `over_ns` is the time in which frames came
-    faster than the port drains, `over` how many came in this time, `busy_ns` the time in which they came about as fast
-    or faster; None if they never came faster.
+    A time is None if it is unknown, or if there were fewer than two frames. `begin_ns` is when the first came, on the
+    controller's clock, `over_ns` the time in which frames came faster than the port drains, `over` how many came in
+    this time, `busy_ns` the time in which they came about as fast or faster; None if they never came faster.
     """
 
     sent: int
     received: int
     came_ns: float | None
     left_ns: float | None
+    begin_ns: float | None = None
     over_ns: float | None = None
     over: float | None = None
     busy_ns: float | None = None
@@ -158,6 +159,29 @@ def port_bursts(flows: Sequence[Flow], size: int, wire_bits: int, links_bps: Map
     return _judged(bursts, parts, len(flows), receiver_bps / wire_bits / 1e9 if receiver_bps else None)
 
 
+def together(ports: Sequence[PortBursts]) -> float | None:
+    """Return in which share of the shortest burst bursts came to all ports at once; the median. None of one port."""
+    if len(ports) < 2:
+        return None
+    return _middle(_shared(own) for burst in ports[0].bursts if (own := list(_at_the_time_of(burst, ports))))
+
+
+def _at_the_time_of(burst: Burst, ports: Sequence[PortBursts]) -> Iterator[tuple[float, float]]:
+    """Yield begin and end of the burst to each port that began closest to `burst`; nothing if a time is unknown."""
+    timed = [
+        [(one.begin_ns, one.begin_ns + one.came_ns) for one in port.bursts if one.begin_ns is not None and one.came_ns]
+        for port in ports
+    ]
+    begin_ns = burst.begin_ns
+    if begin_ns is not None and all(timed):
+        yield from (min(own, key=lambda ends: abs(ends[0] - begin_ns)) for own in timed)
+
+
+def _shared(spans: Sequence[tuple[float, float]]) -> float:
+    shared_ns = min(end for _, end in spans) - max(begin for begin, _ in spans)
+    return max(0.0, shared_ns) / min(end - begin for begin, end in spans)
+
+
 def _rows(side: Side | None, size: int) -> _Rows | None:
     columns = side.series.columns if side is not None else {}
     if not {"t_ns", "bytes", "span_ns"} <= columns.keys():
@@ -203,9 +227,10 @@ def _burst(
     if count > 1:
         first_ns = min(rows.firsts_ns[number] for rows in came)
         left_ns = max(rows.firsts_ns[number] + rows.spans_ns[number] for rows in came) - first_ns
-    came_ns = max(part.last_ns for part in parts) - min(part.first_ns for part in parts) if parts else None
+    begin_ns = min(part.first_ns for part in parts) if parts else None
+    came_ns = max(part.last_ns for part in parts) - begin_ns if parts and begin_ns is not None else None
     slowest_ns = _link_ns(count, wire_bits, receiver_bps)
-    return Burst(sent, count, came_ns, max(left_ns, slowest_ns) if left_ns > 0 else None)
+    return Burst(sent, count, came_ns, max(left_ns, slowest_ns) if left_ns > 0 else None, begin_ns)
 
 
 def _judged(
@@ -259,7 +284,7 @@ def _with_overload(burst: Burst, parts: Sequence[_Part], drain: float) -> Burst:
     busy_ns = sum(end - begin for begin, end, rate in rates if rate > _MOSTLY * drain)
     begin_ns, end_ns = full[0][0], full[-1][1]
     over = sum(part.within(begin_ns, end_ns) for part in parts)
-    return Burst(burst.sent, burst.received, burst.came_ns, burst.left_ns, end_ns - begin_ns, over, busy_ns)
+    return replace(burst, over_ns=end_ns - begin_ns, over=over, busy_ns=busy_ns)
 
 
 def _stored(burst: Burst, drain: float) -> float:

@@ -52,6 +52,8 @@ SECTION: Final = "bursts"
 _HEIGHT: Final = 220.0
 _FILLED: Final = 0.9
 """Senders that come to this share of their links send back to back."""
+_TOGETHER: Final = 0.5
+"""Bursts to several ports are to come at once for at least this share of their time."""
 _SENT: Final = 0.9
 """A test with a smaller share of its bursts has a sender that was late."""
 _METHOD: Final = (
@@ -300,6 +302,9 @@ def _findings(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
             arrival=rate_text(worst.results[figures.ARRIVAL]),
             drain=rate_text(worst.results[figures.DRAIN]),
         )
+    if apart := [cell for cell in counted if _together_pct(cell) < 100 * _TOGETHER]:
+        pcts = span(f"{of_all(map(_together_pct, apart)):.0f}" for of_all in (min, max))
+        yield said.BURSTS_APART.say(_of(apart), tests=_names(apart), pct=pcts)
     if spaced := [(cell, mbps) for cell in counted if (mbps := _spaced_mbps(info, cell)) is not None]:
         cell, mbps = spaced[0]
         own = [each for each, _ in spaced]
@@ -310,6 +315,12 @@ def _findings(info: RunInfo, cells: Sequence[CellSummary]) -> Iterator[Finding]:
         sent = total_of_known(cell.results[figures.BURSTS] for cell in late)
         due = total_of_known(map(_due, late))
         yield said.BURSTS_LEFT_OUT.say(_of(late), tests=_names(late), sent=count_text(sent), due=count_text(due))
+
+
+def _together_pct(cell: CellSummary) -> float:
+    """Return the share of time in which bursts came to all ports at once; 100 if there is one port, or if unknown."""
+    pct = cell.results[figures.BURSTS_TOGETHER]
+    return 100.0 if pct is None else pct
 
 
 def _of(cells: Sequence[CellSummary]) -> Subject:

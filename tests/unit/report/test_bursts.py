@@ -175,6 +175,18 @@ def test_a_buffer_that_busy_ports_share_is_told(room: int, said: str) -> None:
     assert not untraced(made, info.plan)
 
 
+@pytest.mark.parametrize(("late_ns", "pct", "apart"), [(0, 100, False), (60_000, 70, False), (150_000, 25, True)])
+def test_bursts_that_fill_ports_one_after_another_say_so(late_ns: int, pct: int, apart: bool) -> None:
+    the_cell = replace(cell(length=200), pairs=(Pair("n2", "n1"), Pair("n3", "n4")))
+    first = measured(replace(the_cell, pairs=the_cell.pairs[:1]), Port(40), Sender(200))
+    other = measured(replace(the_cell, pairs=the_cell.pairs[1:]), Port(40), Sender(200, late_ns=late_ns))
+    repetition = replace(first, flows=(*first.flows, *other.flows))
+    info = run(the_cell, rates_bps={**SLOW, "n4": SLOW["n1"]})
+    assert figures(info, repetition)["bursts_together_pct"] == pytest.approx(pct, abs=1)
+    assert ("bursts-apart" in codes(info, repetition)) == apart
+    assert "bursts_together_pct" not in figures(run(cell()), measured(cell(), Port(40), Sender(200)))
+
+
 def test_a_stream_that_shares_its_port_has_no_buffer_of_its_own() -> None:
     the_cell = cell(length=200, pairs=2)
     repetition = measured(the_cell, PORT, Sender(200), Sender(200))

@@ -24,7 +24,7 @@ MBIT: Final = 1_000_000
 RATE: Final = 20 * MBIT
 GROUP: Final = "239.255.77.1"
 RUN_S: Final = 120.0
-ASKS: Final = {"query_interval_s": 3.0}
+ASKS: Final[dict[str, Any]] = {"query_interval_s": 3.0}
 """A querier that asks within each test."""
 
 

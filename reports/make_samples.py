@@ -36,6 +36,7 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "services": ("services",),
     "multicast": ("multicast",),
     "port-buffer": ("port-buffer",),
+    "switch-second": ("switch-second",),
     "nettest-pingpong": ("nettest-pingpong-100k",),
     "nettest-blast": ("nettest-blast",),
     "das2-quick-8g": ("das2-quick",),
@@ -50,10 +51,12 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
 WINDOWS: Final = ("10gbe-windows", "10gbe-windows-open")
 LARGE: Final = ("das2-quick-8g", "das2-quick-10g", "das2")
 """Their runs are not kept: 2.5 MB and more."""
-LONG: Final = ("nettest-pingpong", "das2-soak", "das2")
-"""Made only if they are named: 12, 30 and 80 minutes. `make_samples.py --resume das2` continues a run."""
+LONG: Final = ("nettest-pingpong", "switch-second", "das2-soak", "das2")
+"""Made only if they are named: 12, 17, 30 and 80 minutes. `make_samples.py --resume das2` continues a run."""
 BRIEF: Final = "gigablox-5s"
 """README shows the lines of this run that a reader posts: they need repetitions."""
+CARD: Final = "switch-second"
+"""Its product card is made with it."""
 PRODUCT: Final[dict[str, tuple[str, ...]]] = {
     "product-gigablox": ("gigablox", "--duration", "8s", "--repeat", "4"),
 }
@@ -124,6 +127,8 @@ def printed(name: str) -> None:
     (SAMPLES / f"{name}.txt").write_text(rigctl(name, "show"))
     if name == BRIEF:
         (SAMPLES / f"{name}-brief.txt").write_text(rigctl(name, "show", "--brief"))
+    if name == CARD:
+        rigctl(name, "report", "--fragment", str(SAMPLES / "product" / name))
     if name == "gigablox-60s":
         rigctl(name, "export", "--level", "pairs", "-o", str(SAMPLES / f"{name}-pairs.csv"))
 

@@ -124,14 +124,17 @@ def test_datagrams_of_another_sender_to_the_group_do_not_count(binary: Path) -> 
             for _ in range(40):
                 to_all.sendto(bytes(1000), ("{group}", 5000))
         """
-        run = multicast(
-            made,
-            JOINED,
-            more=f"group={group} group_port=5000",
-            join_ms=0,
-            meanwhile=lambda: [made.nodes["4"].run("python3", "-c", shout) for _ in range(5)],
-            duration_ms=4000,
-        )
+
+        def have_joined() -> bool:
+            shown = [made.nodes[node].run("ip", "maddress", "show", "dev", "n0") for node in JOINED]
+            return all(group in text for text in shown)
+
+        def shout_to_members() -> None:
+            eventually(have_joined)
+            made.nodes["4"].run("python3", "-c", shout)
+
+        more = f"group={group} group_port=5000"
+        run = multicast(made, JOINED, more=more, join_ms=0, meanwhile=shout_to_members, duration_ms=4000)
     for node in JOINED:
         assert is_whole(run, node)
         assert run.received[node].datagrams[0]["strays"] > 0

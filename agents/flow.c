@@ -395,6 +395,8 @@ void flow_close(struct flow *flow)
 void flow_free(struct flow *flow)
 {
     flow_close(flow);
+    if (flow->work != NULL && flow->work->release != NULL)
+        flow->work->release(flow);
     free(flow->samples.rows);
     free(flow->buffer);
     free(flow->trips);

@@ -191,7 +191,15 @@ static int multicast_open(struct flow *flow, int *reserved)
         return ENOMEM;
     membership_of(flow)->interface = interface;
     membership_of(flow)->flow = flow;
+    /* Before the order to start: a driver takes its time to let all groups through, and meanwhile its card drops what the sender sends. */
+    watch_open(&membership_of(flow)->watch, interface, &order_of(flow)->group, flow->request->size);
     return 0;
+}
+
+static void multicast_release(struct flow *flow)
+{
+    if (flow->counts != NULL)
+        watch_close(&membership_of(flow)->watch);
 }
 
 static int multicast_prepare(struct flow *flow)
@@ -281,10 +289,8 @@ static void multicast_send(struct flow *flow)
 static void multicast_receive(struct flow *flow)
 {
     struct membership *membership = membership_of(flow);
-    int error;
+    int error = pthread_create(&membership->thread, NULL, watch_flow, membership);
 
-    watch_open(&membership->watch, membership->interface, &order_of(flow)->group, flow->request->size);
-    error = pthread_create(&membership->thread, NULL, watch_flow, membership);
     if (error == 0) {
         udp_stream_receive(flow);
         atomic_store(&membership->over, true);
@@ -346,5 +352,5 @@ static void multicast_report(const struct flow *flow)
 }
 
 const struct work multicast_work = {"multicast", "udp", multicast_open, multicast_prepare, multicast_send, multicast_receive, udp_finish,
-                                    DATAGRAM_HEADER, DATAGRAM_MAX, .report = multicast_report, .rate = true, .bursts = true,
-                                    .multicast = true};
+                                    DATAGRAM_HEADER, DATAGRAM_MAX, .report = multicast_report, .release = multicast_release, .rate = true,
+                                    .bursts = true, .multicast = true};

@@ -20,6 +20,8 @@ struct work {
     int64_t size_low, size_high; /* bounds of the order's key `size`; 0: the kind has no size */
     /* Add the key with the kind's own counts (`flow->counts`) to the report's line; NULL: it has none. */
     void (*report)(const struct flow *flow);
+    /* Free what `open` made besides the flow's socket and counts, of a flow that may not have run; NULL: nothing. */
+    void (*release)(struct flow *flow);
     bool messages;               /* the kind takes the key `iterations`; after the end of the test, a message in transit may still arrive */
     bool trips;                  /* the sender measures round trips, and can wait for messages without sleeping */
     bool disk;                   /* the flow can read and write files instead of memory */

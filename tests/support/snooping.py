@@ -107,6 +107,34 @@ class Ran:
         return counts
 
 
+def opened(
+    bridge: Bridge,
+    joined: Sequence[str],
+    unjoined: Sequence[str],
+    *,
+    more: str = "size=1000",
+    six: bool = False,
+    join_ms: int = 300,
+    leave_ms: int = 700,
+) -> dict[str, int]:
+    """Open the flows from node 1 to the others, which are then ready to start. Return the endpoints, by node."""
+    sender, source = bridge.agents["1"], address_of("1", six)
+    how = f"token={TOKEN} flows=1 interval_ms=50 wait_ms=60000 transport=udp test=multicast {more}"
+    ends = {name: number for number, name in enumerate((*joined, *unjoined), 1)}
+    for name, number in ends.items():
+        role = "watch" if name in unjoined else f"join join_ms={join_ms} leave_ms={leave_ms}"
+        receiver, address = bridge.agents[name], address_of(name, six)
+        listening = receiver.ask(f"listen endpoint={number} address={address} {how} role={role}")
+        assert listening["ok"], listening
+        sends = "send" if number == 1 else "wait"
+        connected = sender.ask(
+            f"connect endpoint={number} address={address} port={listening['port']} bind={source} {how} role={sends}"
+        )
+        assert connected["ok"], connected
+        assert receiver.ask(f"ready endpoint={number}")["ok"]
+    return ends
+
+
 def multicast(
     bridge: Bridge,
     joined: Sequence[str],
@@ -122,20 +150,9 @@ def multicast(
     meanwhile: Any = None,
 ) -> Ran:
     """Send from node 1 to a group that the nodes `joined` join; return the reports. Call `meanwhile` while it runs."""
-    sender, source = bridge.agents["1"], address_of("1", six)
-    how = f"token={TOKEN} flows=1 interval_ms=50 wait_ms=60000 transport=udp test=multicast size={size} {more}"
-    ends = {name: number for number, name in enumerate((*joined, *unjoined), 1)}
-    for name, number in ends.items():
-        role = "watch" if name in unjoined else f"join join_ms={join_ms} leave_ms={leave_ms}"
-        receiver, address = bridge.agents[name], address_of(name, six)
-        listening = receiver.ask(f"listen endpoint={number} address={address} {how} role={role}")
-        assert listening["ok"], listening
-        sends = "send" if number == 1 else "wait"
-        connected = sender.ask(
-            f"connect endpoint={number} address={address} port={listening['port']} bind={source} {how} role={sends}"
-        )
-        assert connected["ok"], connected
-        assert receiver.ask(f"ready endpoint={number}")["ok"]
+    sender = bridge.agents["1"]
+    more = f"size={size} {more}"
+    ends = opened(bridge, joined, unjoined, six=six, more=more, join_ms=join_ms, leave_ms=leave_ms)
     at_ns = time.monotonic_ns() + 100_000_000
     for name, number in ends.items():
         for agent in (bridge.agents[name], sender):

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from processes import eventually
-from snooping import GROUP, NO_WORDS, Bridge, Ran, bridged, multicast, snoops
+from snooping import GROUP, NO_WORDS, Bridge, Ran, bridged, multicast, opened, snoops
 
 JOINED, UNJOINED = ("2", "3"), ("4",)
 UNPRIVILEGED = ("setpriv", "--inh-caps=-net_raw", "--bounding-set=-net_raw")
+IFF_ALLMULTI = 0x200  # linux/if.h
 QUICK = {"mcast_last_member_interval": 20}
 """A bridge that stops 0.4 s after a leave."""
 
@@ -102,6 +103,26 @@ def test_queries_are_counted_by_version_with_their_source(binary: Path, six: boo
         assert 0 <= counts["query_first_ns"] <= counts["query_last_ns"]
         assert counts["response_ns"] == 500_000_000
         assert counts["querier"].startswith("fe80::") if six else counts["querier"] == "10.9.0.100"
+
+
+def test_an_interface_is_watched_from_the_opening_of_a_flow_to_its_close_also_if_it_does_not_start(
+    binary: Path,
+) -> None:
+    with switch(binary, snooping=False, querier=False) as made:
+
+        def takes_all() -> list[bool]:
+            flags = [made.nodes[node].run("cat", "/sys/class/net/n0/flags") for node in (*JOINED, *UNJOINED)]
+            return [bool(int(text, 16) & IFF_ALLMULTI) for text in flags]
+
+        assert takes_all() == [False] * 3
+        ends = opened(made, JOINED, UNJOINED)
+        assert takes_all() == [True] * 3
+        for node, endpoint in ends.items():
+            for agent in (made.agents[node], made.agents["1"]):
+                assert agent.ask(f"close endpoint={endpoint}")["ok"]
+        assert takes_all() == [False] * 3
+        multicast(made, JOINED, UNJOINED)
+        assert takes_all() == [False] * 3
 
 
 def test_without_rights_what_comes_to_others_is_unknown_and_not_nothing(binary: Path) -> None:

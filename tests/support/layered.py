@@ -4,23 +4,16 @@ The file of `FILE` is what `script()` printed in such a machine; tests/machines/
 """
 
 import json
-import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import asyncssh
-from processes import eventually, running
+from guests import connect_data, guest
 
-from rigctl.base.processes import run_command
 from rigctl.hosts.network.layers import LAYERS
 from rigctl.virtual.layout import Place
-from rigctl.virtual.machines.image import archive, pad
-from rigctl.virtual.machines.image import image as make_image
-from rigctl.virtual.machines.qemu import accelerator, machine, overlay, own_files
 
 FILE: Final = Path(__file__).parents[1] / "unit/fixtures/hosts/layers.rec"
 _BOND: Final = "ip link add bond0 type bond miimon 100"
@@ -124,23 +117,13 @@ def recorded(text: str) -> dict[str, Recorded]:
 @contextmanager
 def carded_machine(folder: Path) -> Iterator[list[str]]:
     """Yield the words that begin a command over SSH on a machine with the cards eth2 to eth5, which it ends at last."""
-    key, host_key = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
-    place, image = Place("layered", 1, 10**9, 1500, nic="e1000e"), make_image("x86_64")
-    own = own_files(place, {}, host_key.export_private_key(), key.export_public_key())
-    (folder / "layered.initrd").write_bytes(pad((image.folder / "initrd").read_bytes()) + archive(own))
-    (folder / "id").touch(mode=0o600)
-    (folder / "id").write_bytes(key.export_private_key())
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
-    (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {host_key.export_public_key().decode()}")
-    run_command(overlay(image, folder / "layered.qcow2"))
-    words = machine(place, image, accelerator(image), port)
-    words[next(at for at, word in enumerate(words) if word.startswith("stream,id=data"))] = "hubport,id=data,hubid=9"
-    for card in range(2, 6):
-        words += ["-netdev", f"hubport,id=c{card},hubid={card % 2}"]
-        words += ["-device", f"e1000e,netdev=c{card},mac=02:79:00:00:00:0{card},romfile="]
-    ssh = ["ssh", "-F", "none", "-i", str(folder / "id"), "-p", str(port), "-o", "BatchMode=yes"]
-    ssh += ["-o", f"UserKnownHostsFile={folder}/known_hosts", "-o", "ConnectTimeout=20", "root@127.0.0.1"]
-    with running(words, cwd=folder):
-        eventually(lambda: subprocess.run([*ssh, "true"], capture_output=True).returncode == 0)
-        yield ssh
+
+    def add_cards(words: list[str]) -> list[str]:
+        words = connect_data(words, "hubport,id=data,hubid=9")
+        for card in range(2, 6):
+            words += ["-netdev", f"hubport,id=c{card},hubid={card % 2}"]
+            words += ["-device", f"e1000e,netdev=c{card},mac=02:79:00:00:00:0{card},romfile="]
+        return words
+
+    with guest(folder, Place("layered", 1, 10**9, 1500, nic="e1000e"), add_cards) as made:
+        yield made.ssh

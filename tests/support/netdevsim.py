@@ -19,7 +19,7 @@ from pathlib import Path
 from shutil import copyfile, copytree
 from typing import Any, Final
 
-import layered
+import guests
 import pytest
 from layered import carded_machine
 from processes import output_of
@@ -325,7 +325,7 @@ def netdevsim_machine(folder: Path) -> Iterator[Machine]:
         return image
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layered, "make_image", newer)
+        patch.setattr(guests, "make_image", newer)
         with carded_machine(folder) as ssh:
             yield Machine(ssh, drivers)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rigctl.base.values import divide, mean_of_all, most, total
 from rigctl.figures.figure import ComparedAs, Figure, FlowGroup
-from rigctl.model.bursts import PortBursts, together
+from rigctl.model.bursts import PortBursts, overlap
 from rigctl.settings.setting import Level
 
 _KIND: Final = ("burst",)
@@ -165,7 +165,7 @@ BURSTS_TOGETHER: Final = Figure(
     meaning="time in which bursts came to all ports of a test at once, as a share of the shortest of them (median); "
     "empty of a single port",
     digits=1,
-    compute=lambda group: None if (share := together(group.ports)) is None else 100 * share,
+    compute=lambda group: None if (share := overlap(group.ports)) is None else 100 * share,
     kinds=_KIND,
 )
 BURST_LOSS: Final = Figure(

@@ -159,7 +159,7 @@ def port_bursts(flows: Sequence[Flow], size: int, wire_bits: int, links_bps: Map
     return _judged(bursts, parts, len(flows), receiver_bps / wire_bits / 1e9 if receiver_bps else None)
 
 
-def together(ports: Sequence[PortBursts]) -> float | None:
+def overlap(ports: Sequence[PortBursts]) -> float | None:
     """Return in which share of the shortest burst bursts came to all ports at once; the median. None of one port."""
     if len(ports) < 2:
         return None

@@ -101,7 +101,7 @@ GRANTS = st.fixed_dictionaries({}, optional={one: OF_SETTING[one.read_as] for on
 REQUESTS = st.fixed_dictionaries({}, optional={one: OF_SETTING[one.type] for one in REQUESTED.values()}).map(Settings)
 SAMPLES = columns("t_ns", "bytes") | columns("t_ns", "bytes", "retransmits", "rtt_us", "cwnd")
 # A switch's counters: none is below 0, and they may take all 64 bits (RFC 2578, Counter64).
-COUNTERS = columns("t_ns", "in_octets", value=st.integers(0, 2**64 - 1))
+COUNTERS = columns("t_ns", "in_octets", value=st.integers(-1, 2**64 - 2))  # -1: unknown
 REPEAT = st.integers(1, 9)
 KNOWN: Final[dict[Any, st.SearchStrategy[Any]]] = {
     int: COUNT,

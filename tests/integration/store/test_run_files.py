@@ -25,7 +25,7 @@ def filled(store: Store, title: str = "Nachts, im Rack", at: float = 1e9) -> str
     """Store a run with all that a repetition may have; return its id."""
     plan, facts = builders.plan([CELL], title=title), {"pi1": {"kernel": "6.1", "mtu": 1500}}
     run = store.begin(plan, {"rigctl": "1"}, facts, at + 0.1)
-    ports = PortSeries("sw", "g1", "snmp", {"t_ns": [1, 2], "in_octets": [2**63, 2**64 - 1]})
+    ports = PortSeries("sw", "g1", "snmp", {"t_ns": [1, 2], "in_octets": [2**63, 2**64 - 2]})
     first = builders.repetition(CELL, counters=(ports,), probes=(probing.probes([100], [3000, None]),))
     binned = builders.changing(first.flows[0], receiver={"bins": Bins(5, 1000, (1, 2, 3))})
     store.add(run, replace(first, flows=(binned, *first.flows[1:])))

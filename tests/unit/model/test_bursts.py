@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from burst_runs import EVERY_NS, SIZE, WIRE_BITS, Port, Sender, cell, flows_of, measured, run, sides
 
-from rigctl.model.bursts import Burst, PortBursts, drained_ms, longest_in_time, port_bursts, together
+from rigctl.model.bursts import Burst, PortBursts, drained_ms, longest_in_time, overlap, port_bursts
 from rigctl.model.search import search
 from rigctl.model.trials import LENGTH_OF_BURSTS, Reason, Trial, at_load, searched_setting
 from rigctl.records import Datagrams, Series, Side, Status
@@ -116,10 +116,10 @@ def test_bursts_to_several_ports_are_compared_by_their_times_not_by_their_number
     def bursts(*begins_ns: int, came_ns: float | None = 100.0) -> PortBursts:
         return PortBursts(tuple(Burst(9, 9, came_ns, 900.0, begin_ns) for begin_ns in begins_ns))
 
-    assert together([bursts(0, 1000, 2000), bursts(1010, 2010)]) == 0.9  # one port's first burst does not count
-    assert together([bursts(0), bursts(30), bursts(60)]) == 0.4
-    assert together([bursts(0), bursts(300)]) == 0
-    assert together([bursts(0)]) is together([bursts(0), bursts()]) is together([bursts(0, came_ns=None)] * 2) is None
+    assert overlap([bursts(0, 1000, 2000), bursts(1010, 2010)]) == 0.9  # one port's first burst does not count
+    assert overlap([bursts(0), bursts(30), bursts(60)]) == 0.4
+    assert overlap([bursts(0), bursts(300)]) == 0
+    assert overlap([bursts(0)]) is overlap([bursts(0), bursts()]) is overlap([bursts(0, came_ns=None)] * 2) is None
 
 
 @pytest.mark.parametrize("span_ns", [0])

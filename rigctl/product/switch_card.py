@@ -14,13 +14,14 @@ from rigctl.base.units import digits_text, format_duration
 from rigctl.base.values import least_of_all
 from rigctl.figures.datagrams import LOSS
 from rigctl.figures.messages import ROUND_TRIP_P50, ROUND_TRIP_P99
-from rigctl.findings.text import UNKNOWN, lower_first, plural, span, upper_first
+from rigctl.findings.text import UNKNOWN, plural, span, upper_first
 from rigctl.limits.limit import BY_MACHINE, LIMITS
 from rigctl.model.frames import Packet
 from rigctl.product.added import two_digits_up
 from rigctl.product.claim import floor_to, three_digits
 from rigctl.records import Cell
 from rigctl.report.document import document
+from rigctl.report.parts import words_of_part
 from rigctl.report.sections.datagrams import SECTION, Fastest, fastest_by_size
 from rigctl.report.tables.streams import packets_per_s
 from rigctl.results.summary import CellSummary
@@ -77,7 +78,7 @@ def switch_card(view: RunView) -> SwitchCard | None:
         forwards=f"Forwards {_loss_words(own)}",
         rows=rows,
         control="" if control is None else control.plan.rig_name,
-        lines=tuple((upper_first(name), lower_first(answer.brief or answer.text)) for name, answer in answers),
+        lines=tuple((upper_first(name), words_of_part(name, answer)) for name, answer in answers),
         conditions=f"{upper_first(_ports_text(own))}, {_trial_text(own)}. Idle {UNKNOWN} W, full {UNKNOWN} W.",
     )
 

@@ -16,7 +16,12 @@ _BRIEF: Final = 60
 
 def lines_of_parts(answers: Mapping[str, Finding]) -> tuple[str, ...]:
     """Return a line for each part: its name, and its answer in a few words. `answers` has the answer of each part."""
-    return tuple(f"{name}: {lower_first(one.brief or one.text)}" for name, one in answers.items())
+    return tuple(f"{name}: {words_of_part(name, one)}" for name, one in answers.items())
+
+
+def words_of_part(name: str, answer: Finding) -> str:
+    """Return the answer of a part in a few words, which follow its name: `128.3 KiB` of `buffer`."""
+    return lower_first(answer.brief or answer.text).removeprefix(f"{name} ")
 
 
 def answer_of_parts(answers: Mapping[str, Finding]) -> Finding:

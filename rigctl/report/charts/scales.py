@@ -85,7 +85,7 @@ def _choices(scale: Scale) -> Iterator[list[Tick]]:
     elif axis.kind == "percentile":
         yield [Tick(value, f"{value:.8g}") for value in _PERCENTILES if scale.low <= value <= scale.high]
     elif axis.at:
-        yield _label(axis, list(axis.at))
+        yield from (_label(axis, values) for values in _fewer(scale, axis.at))
     elif axis.kind == "linear":
         for most in range(max(axis.ticks, 2), 1, -1):
             step = _step(scale.high - scale.low, most)
@@ -94,6 +94,16 @@ def _choices(scale: Scale) -> Iterator[list[Tick]]:
     else:
         for values in _powers(scale):
             yield _label(axis, values)
+
+
+def _fewer(scale: Scale, values: Sequence[float]) -> Iterator[Sequence[float]]:
+    """Yield the values, then always without the one whose neighbours are closest; the first and the last stay."""
+    yield values
+    while len(values) > 2:
+        places = [scale.share(value) or 0.0 for value in values]
+        least = min(range(1, len(values) - 1), key=lambda at: places[at + 1] - places[at - 1])
+        values = (*values[:least], *values[least + 1 :])
+        yield values
 
 
 def _step(span: float, most: int) -> float:

@@ -139,6 +139,14 @@ def test_fewer_ticks_where_their_labels_have_no_room() -> None:
     ]  # fmt: skip
 
 
+def test_of_given_ticks_those_closest_to_others_are_left_out() -> None:
+    sizes = Axis(kind="log2", at=(18, 82, 210, 466, 978, 1234, 1472))
+    assert [labels(sizes, *sizes.at, most=most) for most in (7, 6, 4, 1)] == [
+        ["18", "82", "210", "466", "978", "1234", "1472"], ["18", "82", "210", "466", "978", "1472"],
+        ["18", "82", "466", "1472"], ["18", "1472"],
+    ]  # fmt: skip
+
+
 def test_a_value_that_a_logarithm_has_no_place_for_is_not_drawn() -> None:
     scale = scale_of(Axis(kind="log10"), [1, 100])
     assert [scale.share(value) for value in (0, -1, None, float("nan"), 10)] == [None, None, None, None, 0.5]

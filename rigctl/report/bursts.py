@@ -1,5 +1,6 @@
 """The report part on tests that send bursts: the buffer of a port, the evidence for it, and loss over burst length."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -54,6 +55,8 @@ _FILLED: Final = 0.9
 """Senders that come to this share of their links send back to back."""
 _TOGETHER: Final = 0.5
 """Bursts to several ports are to come at once for at least this share of their time."""
+_ROUGH: Final = 0.1
+"""A buffer with a larger error than this share of it is stated by its lower bound."""
 _SENT: Final = 0.9
 """A test with a smaller share of its bursts has a sender that was late."""
 _METHOD: Final = (
@@ -172,7 +175,7 @@ def _answer(info: RunInfo, curves: Sequence[_Curve]) -> Iterator[Finding]:
         more = "" if first.longest is None else f"; bursts of up to {first.longest} lose nothing"
         text = f"{upper_first(_ports(best.cell))}: a buffer of {'; '.join(_few(texts))}{'' if len(shown) > 1 else more}"
         numbers = {"buffer_frames": frames, "buffer_bytes": best.results[figures.BUFFER]}
-        brief = f"buffer {_size_text(info, best)}"
+        brief = f"buffer {_brief_size(info, first, best)}"
         rows, known = [each for _, each in shown], [cell for curve in curves for cell in curve.cells]
         statements = (Statement("a buffer", [cell for cell in known if _shows_buffer(cell)], _shows_buffer, known),)
         subject = tests(cell.cell.number for cell in rows)
@@ -203,6 +206,14 @@ def _few(texts: Sequence[str]) -> list[str]:
 
 def _size_text(info: RunInfo, cell: _Length) -> str:
     return f"{(cell.results[figures.BUFFER_FRAMES] or 0.0) * _frame(info, cell) / 1024:.1f} KiB"
+
+
+def _brief_size(info: RunInfo, curve: _Curve, best: _Length) -> str:
+    """Return the buffer in few words: where its error is large, what bursts without loss have shown, rounded down."""
+    largest = curve.largest
+    if largest is None or _value(best, figures.BUFFER_ERROR) <= _ROUGH * _value(best, figures.BUFFER_FRAMES):
+        return _size_text(info, best)
+    return f"≥ {math.floor(10 * _value(largest, figures.BUFFER_LEAST) * _frame(info, largest) / 1024) / 10} KiB"
 
 
 def _buffer_texts(info: RunInfo, alike: Sequence[_Length]) -> Iterator[str]:

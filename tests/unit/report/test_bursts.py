@@ -13,7 +13,7 @@ from rigctl.model.contract import broken_bursts_reason
 from rigctl.records import Cell, NicCounters, NodeUsage, Pair, PortSeries, Repetition, RunInfo
 from rigctl.records import Port as SwitchPort
 from rigctl.report.blocks import tables_in
-from rigctl.settings import MAX
+from rigctl.settings import LENGTH, MAX
 
 SLOW: dict[str, int] = {"n1": WIRE_BITS * 1000}
 """n1 has a link of 1,000 frames a second, the others of 100 Gbit/s."""
@@ -110,6 +110,14 @@ def test_the_answer_is_the_buffer_and_the_longest_burst_without_loss() -> None:
     assert not untraced(made, info.plan)
     shown = documents.finding(info, repetitions, "buffer-shown")
     assert "90–160 datagrams" in shown.text
+
+
+@pytest.mark.parametrize(("gap_ns", "brief"), [(1_000, "buffer 117.1 KiB"), (500_000, "buffer ≥ 110.8 KiB")])
+def test_in_few_words_a_buffer_with_a_large_error_is_what_it_holds_at_least(gap_ns: int, brief: str) -> None:
+    lengths = (75, 300) if gap_ns < 500_000 else (150, 300)
+    cells = [cell(number, length) for number, length in enumerate(lengths, 1)]
+    repetitions = [measured(each, PORT, Sender(each[LENGTH], gap_ns)) for each in cells]
+    assert answer_of(documents.document(run(*cells, rates_bps=SLOW), repetitions)).brief == brief
 
 
 def test_without_any_loss_the_answer_is_at_least_so_much() -> None:

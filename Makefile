@@ -12,22 +12,18 @@ DEMO_STORE := $(VENV)/demo.db
 # What is imported is compiled once and kept. Where a container sets this, each start of rigctl compiles all of it again: 3 s for 1.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: samples demo test tests checked compiled foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz golden steady wheel wheelhouse house release packages
+.PHONY: samples demo test tests compiled foreign lint types unit bench clean system agents mutants torture machines docs pages fuzz golden steady wheel wheelhouse house release packages
 
 demo: $(VENV)/run.stamp $(AGENT)
 	@echo "Seven tests, four times 2 s each, on the virtual rig: about one minute."
 	@$(BIN)/rigctl run scenarios/gigablox.yaml --duration 2s --repeat 4 --store $(DEMO_STORE) --report reports/demo.html
 
-# While Debian's packages are installed, another processor does all that needs none of them. Then the tests that wait and those that compute
-# run side by side. The site of the documentation and Windows nodes are tested where their sources have changed since they last passed, and
-# in each new clone; agents for other machines by `make foreign`.
+# While Debian's packages are installed, another processor makes what the tests need. Then the tests, which mostly wait, run beside all that
+# computes: lint, types, the agent for Windows nodes. Its tests and those of the documentation's site run where their sources have changed
+# since they last passed, and in each new clone; agents for other machines by `make foreign`.
 test:
-	$(MAKE) -j3 --output-sync=target system checked
-	$(MAKE) -j3 --output-sync=line tests $(VENV)/docs.stamp $(VENV)/windows.stamp
-
-# Both agents are built here, because the compiler makes a C library for each on a new machine.
-checked: $(VENV)/dev.stamp
-	$(MAKE) $(AGENT) $(OF_WINDOWS) lint types compiled
+	$(MAKE) -j3 --output-sync=target system $(AGENT) compiled
+	$(MAKE) -j3 --output-sync=line tests $(VENV)/windows.stamp types lint $(VENV)/docs.stamp
 
 $(OF_WINDOWS): $(VENV)/dev.stamp $(SOURCES)
 	$(BIN)/rigctl agent build --target windows-x86_64

@@ -13,7 +13,7 @@ from rigctl.model.contract import broken_bursts_reason
 from rigctl.records import Cell, NicCounters, NodeUsage, Pair, PortSeries, Repetition, RunInfo
 from rigctl.records import Port as SwitchPort
 from rigctl.report.blocks import tables_in
-from rigctl.settings import LENGTH, MAX
+from rigctl.settings import MAX
 
 SLOW: dict[str, int] = {"n1": WIRE_BITS * 1000}
 """n1 has a link of 1,000 frames a second, the others of 100 Gbit/s."""
@@ -116,7 +116,7 @@ def test_the_answer_is_the_buffer_and_the_longest_burst_without_loss() -> None:
 def test_in_few_words_a_buffer_with_a_large_error_is_what_it_holds_at_least(gap_ns: int, brief: str) -> None:
     lengths = (75, 300) if gap_ns < 500_000 else (150, 300)
     cells = [cell(number, length) for number, length in enumerate(lengths, 1)]
-    repetitions = [measured(each, PORT, Sender(each[LENGTH], gap_ns)) for each in cells]
+    repetitions = [measured(each, PORT, Sender(length, gap_ns)) for each, length in zip(cells, lengths, strict=True)]
     assert answer_of(documents.document(run(*cells, rates_bps=SLOW), repetitions)).brief == brief
 
 

@@ -28,18 +28,18 @@ test:
 $(OF_WINDOWS): $(VENV)/dev.stamp $(SOURCES)
 	$(BIN)/rigctl agent build --target windows-x86_64
 
-# Compiles what the tests import, once: each of the four workers would compile all of it again, 20 s of processor time for each.
+# Compiles what the tests import, once: each of the workers would compile all of it again, 20 s of processor time for each.
 compiled: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q --collect-only $(FLOORS) >/dev/null
 
-# Whole files go to four workers, those that take longest first: end-to-end tests mostly wait.
+# Whole files go to five workers, those that take longest first: end-to-end tests mostly wait.
 FLOORS := tests/e2e tests/integration tests/agent tests/golden tests/unit
 FOREIGN := tests/agent/test_foreign.py
 SITE := tests/e2e/test_docs_site.py
 WINDOWS := tests/agent/test_windows.py tests/integration/test_windows_node.py
 APART := $(addprefix --ignore=,$(FOREIGN) $(SITE) $(WINDOWS))
 tests: $(VENV)/dev.stamp $(AGENT)
-	CI=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder --durations=15 $(FLOORS) $(APART)
+	CI=1 $(BIN)/python -m pytest -q -n 5 --dist loadfile --no-loadscope-reorder --durations=15 $(FLOORS) $(APART)
 
 # Agents of other machines, not in CI: the compiler makes a C library for each, so that Raspberry Pis and FreeBSD stand for all of them here.
 # `make torture` and `make packages` build every agent.

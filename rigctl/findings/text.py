@@ -187,10 +187,12 @@ def numbers_text(numbers: Sequence[int]) -> str:
 
 
 def time_text(time_us: float | None) -> str:
-    """Return a time with its unit: `48.9 µs` or `1.21 ms`; `–` for None."""
+    """Return a time with its unit: `48.9 µs`, `1.21 ms` or `2.02 s`; `–` for None."""
     if time_us is None:
         return UNKNOWN
-    return f"{digits_text(time_us / 1000)} ms" if time_us >= 1000 else f"{digits_text(time_us)} µs"
+    if time_us >= 1e6:
+        return f"{digits_text(time_us / 1e6)} s"
+    return f"{digits_text(time_us / 1e3)} ms" if time_us >= 1e3 else f"{digits_text(time_us)} µs"
 
 
 def mean_mbps(estimate: "Estimate | None") -> float | None:

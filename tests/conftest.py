@@ -21,7 +21,8 @@ _FILES = pytest.StashKey[machine_files.State]()
 _IGNORED_BY_SHELLS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 
-# An example may take any time on a busy machine. In CI the package's own profile says so, and takes the same examples each time.
+# An example may take any time on a busy machine. In CI the package's own profile says so, with the same examples each
+# time.
 if "CI" not in os.environ:
     settings.register_profile("patient", deadline=None)
     settings.load_profile("patient")

@@ -348,6 +348,7 @@ static void multicast_report(const struct flow *flow)
     line_add_count("response_ns", watch->first_query_ns == 0 ? -1 : watch->response_ns);
     line_add_text("querier", watch->first_query_ns == 0 ? NULL : watch->querier);
     add_versions("reports", watch, watch->reports);
+    line_add_count("before_gap_ns", watch->before.first_ns == 0 ? -1 : watch->before.gap_ns);
     line_add("}");
 }
 

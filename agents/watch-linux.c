@@ -163,6 +163,8 @@ static void take_datagrams(struct watch *watch, int64_t bytes, bool outgoing, in
     seen->count += payload <= watch->size ? 1 : (payload + watch->size - 1) / watch->size;
     if (seen->first_ns == 0)
         seen->first_ns = at;
+    else if (at - seen->last_ns > seen->gap_ns)
+        seen->gap_ns = at - seen->last_ns;
     seen->last_ns = at;
 }
 

@@ -8,6 +8,7 @@
 /* Datagrams of the group that arrived in a part of the test. */
 struct watch_seen {
     int64_t count, first_ns, last_ns; /* times of arrival; 0: none arrived */
+    int64_t gap_ns;                   /* longest time between two */
 };
 
 struct watch {

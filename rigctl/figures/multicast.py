@@ -78,16 +78,10 @@ def _silent_us(flow: Flow) -> float | None:
     return silent_ns / 1e3 if min(silent_ns, missing * _each_ns(flow)) > quiet_ns(flow) else 0.0
 
 
-def sent_to_members(flow: Flow) -> int | None:
-    """Return how many datagrams were sent from the join of a receiver to its leave; None if unknown."""
-    then = flow.sender.counted(GroupSent) if flow.sender is not None else None
-    return None if then is None or then.joined is None or then.left is None else then.left - then.joined
-
-
-def kept_from(flow: Flow) -> int | None:
-    """Return how many datagrams did not reach a node while it had not joined; None if unknown."""
-    own, sent = flow.membership, flow.sender.datagrams if flow.sender is not None else None
-    return None if own is None or own.before is None or sent is None else sent.count - own.before
+def membership_ns(flow: Flow) -> int | None:
+    """Return the time from a receiver's join to its leave; None if unknown."""
+    own = flow.membership
+    return None if own is None or own.joined_ns is None or own.left_ns is None else own.left_ns - own.joined_ns
 
 
 def _outside_pct(group: FlowGroup) -> float | None:

@@ -86,6 +86,7 @@ class MulticastCounts(KindCounts):
     response_ns: Tally | None  # the time that the last general query allows for reports
     querier: Annotated[str, Field(pattern="^[0-9a-f.:]{2,45}$")] | None
     reports: tuple[Tally, Tally, Tally] | None  # reports that the receiver sent, by version
+    before_gap_ns: Tally | None = None  # longest time between two datagrams of `before`
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,10 +114,10 @@ class _Test:
         return _Forwarding.FLOODS_UNREGISTERED if self._is_spared_of_members() else _Forwarding.FLOODS
 
     def _is_spared_of_members(self) -> bool:
-        """Tell whether the nodes that did not join got about nothing while others were members."""
-        members = most(total(map(figures.sent_to_members, each.group.flows)) for each in self.joined) or 0
-        kept = least(total(map(figures.kept_from, each.group.flows)) for each in self.unjoined) or 0
-        return members > _FEW and kept >= (1 - _FEW_SHARE) * members
+        """Tell whether the nodes that did not join got nothing for about as long as others were members."""
+        members_ns = least(figures.membership_ns(flow) for each in self.joined for flow in each.group.flows)
+        gaps_ns = [own.before_gap_ns or 0 for each in self.flooded for own in figures.memberships(each.group)]
+        return members_ns is not None and min(gaps_ns, default=0) >= (1 - _FEW_SHARE) * members_ns
 
     @property
     def counts(self) -> list[MulticastCounts]:

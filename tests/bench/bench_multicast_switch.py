@@ -123,6 +123,7 @@ FURTHER: Final = (
     ),
     Case("asks often, forgets soon", "querier snooped", Snooping(query_interval_s=1.0, membership_s=4.0)),
     Case("snoops, two do not join", "querier snooped", Snooping(**ASKS), unjoined=2),
+    Case("floods, half lost at d", "flooded-unqueried", links=(("d", Link(2 * MBIT)),)),
     Case("at once after a leave, short", "querier snooped", Snooping(leave_s=0.0, **ASKS), keys="leave: 500ms"),
 )
 """Made after the rules were mended by `CASES`, and before they were run."""
@@ -139,7 +140,8 @@ def measured(case: Case, nodes: Nodes, user: User) -> tuple[set[str], int | None
     with known_switch(nodes, case.design) as running:
         introduce(nodes, "abcd")
         run = shown(user, running, text, RUN_S)
-        sent = running.counted()["groups"]["known"].get(GROUP, {}).get("d", 0)
+        counted = running.counted()
+    sent = counted["groups"]["known"].get(GROUP, {}).get("d", 0) - counted["drops"].get("d output", 0)
     codes = {finding["code"] for finding in run["findings"]}
     with user.store() as store:
         (repetition,) = store.repetitions(run["run"])

@@ -63,6 +63,7 @@ def test_a_switch_that_floods_is_seen_at_nodes_that_did_not_join(binary: Path, s
         assert counts["left_ns"] <= counts["after_last_ns"] <= 1.5 * counts["ended_ns"]
     counts = run.counts("4")
     assert (counts["joins"], counts["before"], counts["after"], counts["joined_ns"]) == (False, sent, 0, None)
+    assert 0 < counts["before_gap_ns"] <= counts["before_last_ns"] - counts["before_first_ns"]
     assert run.received["4"].totals[0]["bytes"] == 0
     assert counts["queries"] == [0, 0, 0]
 
@@ -86,7 +87,7 @@ def test_a_switch_that_snoops_sends_only_to_nodes_that_joined(binary: Path, six:
         assert 0 < counts["after"] <= sent * (4000 - left_ms) / 4000
         version = newest + (1 if not six else 0)
         assert [bool(count) for count in counts["reports"]] == [version == number for number in range(3)]
-    assert (run.counts("4")["before"], run.counts("4")["before_first_ns"]) == (0, None)
+    assert [run.counts("4")[name] for name in ("before", "before_first_ns", "before_gap_ns")] == [0, None, None]
 
 
 @pytest.mark.parametrize(("six", "version"), [(False, 2), (False, 3), (True, 1), (True, 2)])

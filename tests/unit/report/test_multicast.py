@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from answers import false_statements, untraced
 from documents import codes, column, document
-from multicast_runs import UNKNOWN, cell, queried, receiver, repetition, run, sender, watcher
+from multicast_runs import UNKNOWN, S, cell, queried, receiver, repetition, run, sender, watcher
 
 from rigctl.figures import FlowGroup, datagrams
 from rigctl.figures import multicast as figures
@@ -61,8 +61,8 @@ def said(the_cell: Cell, *flows: Flow) -> set[str]:
             {"snooped", "stopped", "lost-at-one", "querier"},
         ),
         ("a full queue", [receiver("b", queued_s=2.0, lost=50), BOTH[1], watcher()], {"snooped", "lost-at-one"}),
-        ("floods without members", [*BOTH, watcher(came=3000)], {"flooded-unregistered"}),
-        ("floods, half lost", [*BOTH, watcher(came=6500)], {"flooded-unqueried"}),
+        ("floods without members", [*BOTH, watcher(came=3000, before_gap_ns=5 * S)], {"flooded-unregistered"}),
+        ("floods, most of it lost", [*BOTH, watcher(came=3000, before_gap_ns=S)], {"flooded-unqueried"}),
     ],
 )  # fmt: skip
 def test_what_a_switch_does_is_said_and_nothing_else(what: str, flows: Sequence[Flow], expected: set[str]) -> None:

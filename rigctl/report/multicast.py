@@ -364,15 +364,15 @@ def _leave_text(result: MessageResult) -> str | None:
 
 
 def _table(results: Sequence[MessageResult]) -> Table:
-    """Return the table with a row for each test and pair. Where the rate differs, phones show it too."""
-    rates = {_rate_mbps(row) for row in results}
+    """Return the table with a row for each test and pair. Where the rate differs, phones show it instead of leaves."""
+    differs = len({_rate_mbps(row) for row in results}) > 1
     columns: list[ColumnOf[MessageResult]] = [
         requested.TEST_COLUMN.of,
         requested.CONDITION_COLUMN.of,
         each(Column("Pair", "", "requested", minor=-1, words=True), lambda row: str(row.stream)),
         each(Column("Joins", "", "requested"), lambda row: "no" if row.stream in row.cell.unjoined else "yes"),
         SIZE_COLUMN,
-        each(Column("Rate", "Mbit/s", "requested", minor=-1 if len(rates) > 1 else 0), _rate_mbps, "{:g}".format),
+        each(Column("Rate", "Mbit/s", "requested", minor=-1 if differs else 0), _rate_mbps, "{:g}".format),
         *(requested.varying_column(setting).of for setting in (UNJOINED, JOIN, LEAVE, GROUP, TTL)),
         *(setting.of for setting in requested.OF_ALL),
         number_column("Received", "Mbit/s", itemgetter(figures.RECEIVED_MBPS), _RATES, "measured", -1),
@@ -380,7 +380,7 @@ def _table(results: Sequence[MessageResult]) -> Table:
         number_column("Reordered", "", itemgetter(datagrams.REORDERED), count_texts, "measured", 1),
         number_column("Jitter", "µs", itemgetter(datagrams.JITTER), to_decimals(0), "measured", 1),
         number_column("Join", "ms", lambda row: divide(row[figures.JOIN_TIME], 1e3), to_decimals(1), "measured"),
-        each(Column("Leave", "ms", "measured", minor=-1), _leave_text),
+        each(Column("Leave", "ms", "measured", minor=0 if differs else -1), _leave_text),
         number_column("Outside", "%", itemgetter(figures.OUTSIDE_PCT), to_loss, "measured", -1),
         each(Column("Queries", "", "measured", minor=1), lambda row: row[figures.QUERIES]),
     ]

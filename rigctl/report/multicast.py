@@ -71,7 +71,7 @@ _ALIKE: Final = 0.2
 
 
 class _Forwarding(StrEnum):
-    """Where a switch sends a group, in the words of the answer."""
+    """The ports to which a switch sends a group, in the words of the answer."""
 
     SNOOPS = "the switch snoops"
     FLOODS = "the switch floods the group"

@@ -6,18 +6,13 @@ many frames of the group it sends to each port; those to d must be what rigctl s
 without `multicast-`; they were written before the first run. IGMP only: the known switch has no MLD.
 """
 
-import os
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
-from bench import table
+from at_known_switches import Row, run_cases
 from known_switch.model import Design, Link
 from known_switch.multicast import Snooping
-from known_switch.rig import Nodes, introduce, known_switch, nodes_up, shown
+from known_switch.rig import Nodes, introduce, known_switch, shown
 from user import User
 
 MBIT: Final = 1_000_000
@@ -150,32 +145,19 @@ def measured(case: Case, nodes: Nodes, user: User) -> tuple[set[str], int | None
     return {code for code in codes if code.startswith("multicast-")}, came, sent
 
 
-def main(names: Sequence[str]) -> None:
-    good = []
-
-    def rows(nodes: Nodes, user: User) -> Iterator[Sequence[str]]:
-        for case in (*CASES, *FURTHER):
-            if names and not any(name in case.name for name in names):
-                continue
-            codes, came, sent = measured(case, nodes, user)
-            found = {code.removeprefix("multicast-") for code in codes}
-            alike = found == set(case.codes.split()) and (came is None or abs(came - sent) <= 2)
-            good.append(alike)
-            yield (
-                case.name,
-                case.codes.replace(" ", ", "),
-                ", ".join(sorted(found)),
-                "yes" if alike else "NO",
-                "–" if came is None else f"{came}",
-                f"{sent}",
-            )
-
-    with tempfile.TemporaryDirectory(prefix="groups-") as place, nodes_up(Path(place), *"abcd") as nodes:
-        table("Multicast at known switches", HEADS, rows(nodes, User(Path(place))))
-    print(f"{sum(good)} of {len(good)} as expected")
+def judge(case: Case, nodes: Nodes, user: User) -> Row:
+    codes, came, sent = measured(case, nodes, user)
+    found = {code.removeprefix("multicast-") for code in codes}
+    alike = found == set(case.codes.split()) and (came is None or abs(came - sent) <= 2)
+    return alike, (
+        case.name,
+        case.codes.replace(" ", ", "),
+        ", ".join(sorted(found)),
+        "yes" if alike else "NO",
+        "–" if came is None else f"{came}",
+        f"{sent}",
+    )
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        raise SystemExit("The known switch takes over ports of network namespaces: run this as root.")
-    main(sys.argv[1:])
+    run_cases("Multicast at known switches", HEADS, (*CASES, *FURTHER), judge)

@@ -15,17 +15,13 @@ at least one frame. Of a shared buffer, one frame more, as frames of several por
 """
 
 import math
-import os
-import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
-from bench import table
+from at_known_switches import Row, run_cases
 from known_switch.model import Design, Link
-from known_switch.rig import Nodes, introduce, known_switch, nodes_up, shown
+from known_switch.rig import Nodes, introduce, known_switch, shown
 from user import User
 
 MBIT: Final = 1_000_000
@@ -132,7 +128,7 @@ CASES: Final = (
 
 @dataclass(frozen=True)
 class Found:
-    """What a run says of the buffer in frames; None where it claims none. `codes`: of all its findings."""
+    """The buffer in frames that a run claims; None where it claims none. `codes`: of all its findings."""
 
     frames: float | None
     error: float | None
@@ -161,7 +157,7 @@ def measured(case: Case, nodes: Nodes, user: User) -> Found:
 HEADS: Final = ("switch", "expected", "buffer", "±", "off", "as expected", "other findings")
 
 
-def row_of(case: Case, found: Found) -> tuple[bool, Sequence[str]]:
+def row_of(case: Case, found: Found) -> Row:
     others = [code for code in found.codes if code not in ("bursts", "buffer-shown", "virtual-rig")]
     rest = ", ".join(others) + (f"; the switch was late by {1e3 * found.late_s:.0f} ms" if found.late_s > 0.1 else "")
     if case.expected is None or found.frames is None:
@@ -174,26 +170,12 @@ def row_of(case: Case, found: Found) -> tuple[bool, Sequence[str]]:
     return good, (case.name, *numbers, "yes" if good else "NO", rest)
 
 
-def main(names: Sequence[str]) -> None:
-    good = []
-
-    def rows(nodes: Nodes, user: User) -> Iterator[Sequence[str]]:
-        for case in CASES:
-            if names and not any(name in case.name for name in names):
-                continue
-            try:
-                as_expected, row = row_of(case, measured(case, nodes, user))
-            except AssertionError as error:
-                as_expected, row = False, (case.name, str(case.expected), "", "", "", "NO", str(error)[-300:])
-            good.append(as_expected)
-            yield row
-
-    with tempfile.TemporaryDirectory(prefix="buffers-") as place, nodes_up(Path(place), *"abcd") as nodes:
-        table("Buffers of known switches", HEADS, rows(nodes, User(Path(place))))
-    print(f"{sum(good)} of {len(good)} as expected")
+def judge(case: Case, nodes: Nodes, user: User) -> Row:
+    try:
+        return row_of(case, measured(case, nodes, user))
+    except AssertionError as error:
+        return False, (case.name, str(case.expected), "", "", "", "NO", str(error)[-300:])
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        raise SystemExit("The known switch takes over ports of network namespaces: run this as root.")
-    main(sys.argv[1:])
+    run_cases("Buffers of known switches", HEADS, CASES, judge)
